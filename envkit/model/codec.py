@@ -1,0 +1,119 @@
+"""JSON of the documents: strict reading of input that may be hostile, stable writing, digests."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from typing import Any, TypeVar
+
+import msgspec
+import rfc8785
+
+from envkit.errors import InputError
+
+T = TypeVar("T")
+
+#: Largest document that is read. A report of a full suite is below 4 MiB.
+MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
+#: Deepest nesting that is read; our documents need 12.
+MAX_DEPTH = 64
+
+
+def decode(content: bytes, document: type[T], *, origin: str) -> T:
+    """Read a JSON document of a known type.
+
+    Args:
+        content: the bytes of the file.
+        document: the struct to read.
+        origin: what to call the input in messages, e.g. its file name.
+
+    Raises:
+        InputError: too large, not JSON, a key twice, too deep, or a value of the wrong type; the
+            message has the path to the value.
+
+    """
+    read_json(content, origin=origin)
+    try:
+        return msgspec.json.decode(content, type=document)
+    except (msgspec.ValidationError, msgspec.DecodeError) as error:
+        raise _invalid(origin, str(error)) from error
+
+
+def read_json(content: bytes, *, origin: str) -> Any:
+    """Read JSON of unknown type within the limits; refuses duplicate keys, NaN and huge numbers."""
+    if len(content) > MAX_DOCUMENT_BYTES:
+        raise _invalid(origin, f"{len(content)} bytes are more than {MAX_DOCUMENT_BYTES}")
+    if _depth(content) > MAX_DEPTH:
+        raise _invalid(origin, f"nested deeper than {MAX_DEPTH} levels")
+    try:
+        text = content.decode("utf-8-sig")
+        return json.loads(
+            text,
+            object_pairs_hook=_no_duplicates,
+            parse_constant=_no_constant,
+            parse_int=_bounded_int,
+        )
+    except (ValueError, RecursionError) as error:
+        raise _invalid(origin, str(error)) from error
+
+
+def encode(document: msgspec.Struct) -> bytes:
+    """Write a document: keys in the order of the contract, two spaces, one newline at the end."""
+    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+
+
+def digest(value: Any) -> str:
+    """Return `sha256:` and the SHA-256 of the RFC 8785 form of a JSON value."""
+    return "sha256:" + hashlib.sha256(rfc8785.dumps(msgspec.to_builtins(value))).hexdigest()
+
+
+#: A string (skipped: it may hold brackets) or a bracket.
+_BRACKETS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[\]{}]', re.DOTALL)
+
+
+def _depth(content: bytes) -> int:
+    # Before parsing: the parsers recurse, and how deep they can go depends on the caller's stack.
+    if content.count(b"[") + content.count(b"{") <= MAX_DEPTH:
+        return 0
+    depth = deepest = 0
+    for found in _BRACKETS.finditer(content):
+        token = content[found.start()]
+        if token in b"[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif token in b"]}":
+            depth -= 1
+    return deepest
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                message = f"the key {key[:80]!r} stands twice in one object"
+                raise ValueError(message)
+            seen.add(key)
+    return found
+
+
+def _no_constant(text: str) -> float:
+    message = f"{text} is not JSON"
+    raise ValueError(message)
+
+
+def _bounded_int(text: str) -> int:
+    if len(text) > 20:  # noqa: PLR2004  (longest 64-bit integer with its sign)
+        message = f"the number {text[:24]}... is too large"
+        raise ValueError(message)
+    return int(text)
+
+
+def _invalid(origin: str, reason: str) -> InputError:
+    return InputError(
+        f"{origin} is not a valid document: {reason}",
+        next_step="Check that the file is complete and was written by envkit or by hand as "
+        "docs/reference/documents.md says.",
+    )

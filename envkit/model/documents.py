@@ -1,0 +1,205 @@
+"""The other documents read and written: diff, oom, replay, lint, lock, machine, error."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from envkit.model.finding import Evidence, Finding
+
+
+class DiffInput(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the things compared."""
+
+    label: str
+    kind: str
+    path: str
+
+
+class Comparable(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether a layer can be compared."""
+
+    answer: Literal["yes", "no", "partly"]
+    why: str
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """One value that is not the same everywhere; `values` in the order of the inputs."""
+
+    layer: str
+    key: str
+    values: tuple[Any, ...]
+    kind: Literal["expected", "unexpected"] = msgspec.field(name="class")
+    """Expected: it follows from different hardware or another driver."""
+
+
+class NotCompared(msgspec.Struct, frozen=True, kw_only=True):
+    """A value that could not be compared, with a reason an input (empty where it was readable)."""
+
+    layer: str
+    key: str
+    reasons: tuple[str, ...]
+
+
+class Cause(msgspec.Struct, frozen=True, kw_only=True):
+    """Why the inputs differ."""
+
+    code: str
+    title: str
+    evidence: tuple[Evidence, ...]
+    confirmed: bool | None
+    """Null: not tried."""
+
+
+class DiffVerdict(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer of `envkit diff`."""
+
+    status: Literal["same", "different", "incomplete"]
+    exit_code: int
+    headline: str
+
+
+class Diff(msgspec.Struct, frozen=True, kw_only=True):
+    """`envkit.diff/1`."""
+
+    schema: Literal["envkit.diff/1"] = "envkit.diff/1"
+    inputs: tuple[DiffInput, ...]
+    comparable: dict[str, Comparable]
+    agreement: dict[str, Literal["same", "different", "not_comparable"]]
+    differences: tuple[Difference, ...]
+    cannot_compare: tuple[NotCompared, ...]
+    causes: tuple[Cause, ...]
+    groups: tuple[tuple[str, ...], ...]
+    """Labels that agree with each other; empty for two inputs."""
+    verdict: DiffVerdict
+
+
+class OomEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """One out-of-memory message, explained."""
+
+    kind: str = msgspec.field(name="class")
+    numbers: dict[str, int]
+    """Names end in `_bytes`."""
+    explanation: str
+    remedies: tuple[str, ...]
+
+
+class Oom(msgspec.Struct, frozen=True, kw_only=True):
+    """`envkit.oom/1`."""
+
+    schema: Literal["envkit.oom/1"] = "envkit.oom/1"
+    events: tuple[OomEvent, ...]
+
+
+class ReplayProof(msgspec.Struct, frozen=True, kw_only=True):
+    """How far the model followed the recorded history."""
+
+    allocations: int
+    at_recorded_address: int
+    end_state_equal: bool
+    ooms_reproduced: bool
+
+
+class ReplaySetting(msgspec.Struct, frozen=True, kw_only=True):
+    """What the history would have needed under one setting."""
+
+    conf: str
+    total_memory_bytes: int
+    peak_reserved_bytes: int
+    peak_allocated_bytes: int
+    ran_out_at_event: int | None
+
+
+class ReplayDevice(msgspec.Struct, frozen=True, kw_only=True):
+    """One device of a snapshot."""
+
+    index: int
+    proof: ReplayProof
+    settings: tuple[ReplaySetting, ...]
+
+
+class Replay(msgspec.Struct, frozen=True, kw_only=True):
+    """`envkit.replay/1`."""
+
+    schema: Literal["envkit.replay/1"] = "envkit.replay/1"
+    source: str
+    devices: tuple[ReplayDevice, ...]
+
+
+class LintFinding(Finding, frozen=True, kw_only=True):
+    """A finding at a line of a file."""
+
+    file: str
+    line: int
+
+
+class Lint(msgspec.Struct, frozen=True, kw_only=True):
+    """`envkit.lint/1`."""
+
+    schema: Literal["envkit.lint/1"] = "envkit.lint/1"
+    findings: tuple[LintFinding, ...]
+
+
+class LockedSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one spec."""
+
+    spec: str
+    file: str
+    packages: int
+    status: Literal["locked", "fresh", "stale", "unsolvable"]
+
+
+class Lock(msgspec.Struct, frozen=True, kw_only=True):
+    """`envkit.lock/1`."""
+
+    schema: Literal["envkit.lock/1"] = "envkit.lock/1"
+    locks: tuple[LockedSpec, ...]
+
+
+class MachineGpu(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A GPU of a machine profile."""
+
+    name: str | None = None
+    compute_capability: str | None = None
+    memory_bytes: int | None = None
+
+
+class MachineTorch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The torch of a machine profile."""
+
+    version: str | None = None
+    cuda: str | None = None
+    hip: str | None = None
+    cudnn: int | None = None
+    arch_list: tuple[str, ...] | None = None
+    cuda_available: bool | None = None
+    channel: str | None = None
+
+
+class Machine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`envkit.machine/1`: a machine somebody describes; absent or null is unknown."""
+
+    schema: Literal["envkit.machine/1"]
+    os: Literal["linux", "windows", "wsl", "macos"] | None = None
+    arch: str | None = None
+    container: bool | None = None
+    driver: str | msgspec.UnsetType | None = msgspec.UNSET
+    """Null with GPUs listed and `cuda_available` false: none found."""
+    gpus: tuple[MachineGpu, ...] | None = None
+    """Empty: none."""
+    torch: MachineTorch | None = None
+    glibc: str | None = None
+    python: str | None = None
+    packages: dict[str, str] | None = None
+    env: dict[str, str] | None = None
+
+
+class ErrorDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """`envkit.error/1`: what is printed instead of a report when a command fails with `--json`."""
+
+    schema: Literal["envkit.error/1"] = "envkit.error/1"
+    code: str
+    message: str
+    next_step: str
+    exit_code: int

@@ -1,0 +1,96 @@
+"""`envkit.fingerprint/1`: how memory and numbers behave here, probe by probe and layer by layer."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from envkit.model.facts import Scalar
+
+Layer: TypeAlias = Literal["allocator", "tensors", "workspaces", "peaks", "numerics", "context"]
+
+#: All layers, in the order in which they are written and shown.
+LAYERS: tuple[Layer, ...] = (
+    "allocator",
+    "tensors",
+    "workspaces",
+    "peaks",
+    "numerics",
+    "context",
+)
+#: Layers with a digest. Peaks can move by a segment between processes, context always may.
+DIGEST_LAYERS: tuple[Layer, ...] = ("allocator", "tensors", "workspaces", "numerics")
+
+
+class Suite(msgspec.Struct, frozen=True, kw_only=True):
+    """Which probes were run; membership and sizes are fixed by name and version."""
+
+    name: str
+    version: int
+
+
+class Key(msgspec.Struct, frozen=True, kw_only=True):
+    """What must agree for a comparison of all layers to mean anything."""
+
+    torch: str
+    cuda: str | None
+    cudnn: int | None
+    cublas: str | None
+    capability: str | None
+    """Compute capability of the device; null on the CPU."""
+    sm_count: int | None
+    settings: dict[str, Scalar]
+    """Allocator settings in effect."""
+    flags: dict[str, Scalar]
+    threads: int
+    model_version: str
+    """Version of the allocator model that the exercises were checked against."""
+
+
+class ProbeResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one probe gave in one layer."""
+
+    status: Literal["exact", "unstable", "failed", "not_run"]
+    values: dict[str, Any] | None
+    """JSON values; null when the probe gave none."""
+    digest: str | None
+    """`sha256:` over the RFC 8785 form of `values`; null when not exact or in no digest."""
+    reason: str = ""
+    modelled: bool = False
+    """The answer is the allocator model's; nothing was measured."""
+
+
+class Layers(msgspec.Struct, frozen=True, kw_only=True):
+    """Probe results by layer, then by probe name."""
+
+    allocator: dict[str, ProbeResult]
+    tensors: dict[str, ProbeResult]
+    workspaces: dict[str, ProbeResult]
+    peaks: dict[str, ProbeResult]
+    numerics: dict[str, ProbeResult]
+    context: dict[str, ProbeResult]
+
+
+class Short(msgspec.Struct, frozen=True, kw_only=True):
+    """Digests short enough to be read aloud: 12 hexadecimal digits each."""
+
+    mem: str | None
+    """Allocator, tensors and workspaces."""
+    num: str | None
+    """Numerics."""
+
+
+class Fingerprint(msgspec.Struct, frozen=True, kw_only=True):
+    """One run of a suite on one device."""
+
+    schema: Literal["envkit.fingerprint/1"] = "envkit.fingerprint/1"
+    suite: Suite
+    key: Key
+    challenge: str | None
+    device: str
+    """Name of the GPU or of the processor."""
+    layers: Layers
+    digests: dict[str, str]
+    """Layer name to `sha256:...`, for the layers whose whole probe list was exact."""
+    short: Short

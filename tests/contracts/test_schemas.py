@@ -1,0 +1,50 @@
+"""Every saved document has a schema that is in step with the code, and an example that fits it."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from types import ModuleType
+
+import jsonschema
+import pytest
+
+from envkit.model.codec import decode, encode
+
+ROOT = Path(__file__).parent.parent.parent
+STEMS = [path.name.removesuffix(".json") for path in ROOT.glob("envkit/schemas/examples/*.json")]
+
+
+def _generator() -> ModuleType:
+    spec = importlib.util.spec_from_file_location(
+        "generate_schemas", ROOT / "tools/generate_schemas.py"
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+GENERATOR = _generator()
+
+
+def test_each_document_has_one_example() -> None:
+    assert sorted(STEMS) == sorted(GENERATOR.DOCUMENTS)
+
+
+@pytest.mark.parametrize("stem", STEMS)
+def test_schema_is_what_the_code_says(stem: str) -> None:
+    written = (ROOT / f"envkit/schemas/{stem}.schema.json").read_text(encoding="utf-8")
+    assert written == GENERATOR.schema_of(stem)
+
+
+@pytest.mark.parametrize("stem", STEMS)
+def test_example_fits_schema_and_survives_a_round_trip(stem: str) -> None:
+    content = (ROOT / f"envkit/schemas/examples/{stem}.json").read_bytes()
+    schema = json.loads((ROOT / f"envkit/schemas/{stem}.schema.json").read_text(encoding="utf-8"))
+    jsonschema.validate(json.loads(content), schema)
+    assert next(iter(json.loads(content))) == "schema"
+    document = decode(content, GENERATOR.DOCUMENTS[stem], origin=stem)
+    assert encode(document) == content
