@@ -224,6 +224,9 @@ class TorchFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cuda: Observed[str] = NOT_RECORDED
     """CUDA version of the build; absent for a build without CUDA."""
     hip: Observed[str] = NOT_RECORDED
+    accelerator: Observed[str] = NOT_RECORDED
+    """`cuda`, `rocm`, `xpu`, `mps`, `npu`, `tpu` or `cpu`: what the build computes on, where more
+    than `cuda` and `hip` says so."""
     channel: Observed[str] = NOT_RECORDED
     """Where it came from: `pypi`, `pytorch`, `conda-forge`, `defaults`, `source` ..."""
     installer: Observed[str] = NOT_RECORDED
