@@ -59,6 +59,8 @@ class ProbeResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     reason: str = ""
     modelled: bool = False
     """The answer is the allocator model's; nothing was measured."""
+    conforms: bool | None = None
+    """Whether a measured exercise gave the model's counters; null where that was not compared."""
 
 
 class Layers(msgspec.Struct, frozen=True, kw_only=True):
