@@ -18,7 +18,14 @@ from envkit.compat.advice import (
     newest_torch_for_driver,
 )
 from envkit.compat.answers import Fit, Platform, Run, System, Unknown, system_of
-from envkit.compat.arch import ArchList, arch_list, code_runs_on, runs_on, toolkit_compiles
+from envkit.compat.arch import (
+    ArchList,
+    Channel,
+    arch_list,
+    code_runs_on,
+    runs_on,
+    toolkit_compiles,
+)
 from envkit.compat.cudnn import (
     cudnn_accepted,
     cudnn_decode,
@@ -73,6 +80,7 @@ __all__ = [
     "ArchList",
     "Build",
     "CapabilityRow",
+    "Channel",
     "Choice",
     "CudaError",
     "DriverCuda",

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envkit.compat import tables
+from envkit.compat import advice, tables
 from envkit.compat.advice import (
     Choice,
     MachineLimits,
@@ -81,6 +81,29 @@ def test_a_build_must_have_code_for_every_gpu() -> None:
     assert isinstance(newest_torch(both), NoBuild)
     one = MachineLimits(driver="580.159.04", capabilities=("8.0", "12.0"))
     assert isinstance(newest_torch(one), Choice)
+
+
+def test_a_build_that_needs_a_newer_glibc_than_its_release_is_left_out() -> None:
+    release = tables.release_of("2.6.0")
+    assert isinstance(release, tables.Release)
+    tags = {
+        glibc: [
+            choice.build.tag
+            for choice in advice._choices(release, MachineLimits(driver="560.35.03", glibc=glibc))
+        ]
+        for glibc in ("2.17", "2.28")
+    }
+    assert tags == {"2.17": ["cu118", "cu124"], "2.28": ["cu118", "cu124", "cu126"]}
+
+
+def test_of_builds_newer_than_the_driver_the_one_nearest_to_it_is_preferred() -> None:
+    release = tables.release_of("2.13.0")
+    assert isinstance(release, tables.Release)
+    choices = list(advice._choices(release, MachineLimits(driver="525.60.13")))
+    assert [choice.build.tag for choice in choices] == ["cu126", "cu129"]
+    assert max(choices, key=advice._preference).build.tag == "cu126"
+    choices = list(advice._choices(release, MachineLimits(driver="575.57.08")))
+    assert max(choices, key=advice._preference).build.tag == "cu129"
 
 
 def test_input_that_cannot_be_read_is_refused() -> None:
