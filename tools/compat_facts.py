@@ -37,6 +37,22 @@ RENAMED = {
 OPTION_REMOVED = {"roundup_bypass_threshold_mb": "2.0"}
 
 
+#: What the error codes mean, in this project's words.
+MEANING = {
+    2: "The driver could not give the memory (or another resource) that was asked for.",
+    34: "The libcuda that was loaded is a stub for linking, not a driver.",
+    35: "The driver is too old for the CUDA runtime of this build.",
+    100: "The driver sees no GPU.",
+    209: "The build has no code for this GPU.",
+    222: "The driver cannot compile this PTX: it comes from a newer toolkit than the driver.",
+    802: "The GPUs are not ready yet: a service that they need is not running.",
+    803: "The kernel module and the user-space CUDA driver have different versions.",
+    804: "A cuda-compat driver library is in use on a GPU that it does not support.",
+    919: "The NVLink fabric is still being set up; trying again later may work.",
+    999: "The driver failed and does not say why.",
+}
+
+
 def driver(facts: Facts) -> Row:
     """Driver floors, toolkits, branches, cuda-compat, error codes."""
     given = facts["cuda_driver"]
@@ -88,7 +104,7 @@ def driver(facts: Facts) -> Row:
                 code=error["code"],
                 name=error["name"],
                 driver_name=error.get("driver_api_name"),
-                meaning=error["meaning"],
+                meaning=MEANING[error["code"]],
                 hint=_plain_hint(error.get("hint")),
                 hint_verified=False if "not verified" in error.get("hint", "") else None,
             )
