@@ -84,6 +84,15 @@ class KeyValues(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", ta
     values: dict[str, Any]
 
 
+class SuiteStart(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag="suite"):
+    """A suite begins: what it is and which probes it will report."""
+
+    name: str
+    version: int
+    seed: int
+    probes: tuple[str, ...]
+
+
 class Progress(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag="progress"):
     """How far the suite is."""
 
@@ -103,6 +112,16 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag="p
     seconds: float = 0.0
     spread: Any = None
     """What differed between repetitions, for an unstable one."""
+    family: str = ""
+    """The child that it ran in."""
+    must_repeat: bool = True
+    """Whether the suite says that it repeats on this kind of device; else it is in no digest."""
+    depends_on: tuple[str, ...] = ()
+    """Parts of the comparability key that change its values."""
+    operations: list[list[Any]] | None = None
+    """What an allocator exercise carries out; in no digest."""
+    observed: dict[str, Any] | None = None
+    """What else was seen, such as addresses; in no digest."""
 
 
 class Confound(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag="confound"):
@@ -132,6 +151,7 @@ Event: TypeAlias = (
     | FactValues
     | SelfTests
     | KeyValues
+    | SuiteStart
     | Progress
     | Probe
     | Confound

@@ -23,6 +23,7 @@ from envkit.probes.events import (
     Progress,
     SelfTests,
     Stage,
+    SuiteStart,
 )
 
 START: Final = Path(__file__).parent / "child" / "start.py"
@@ -83,6 +84,8 @@ class ChildRun(msgspec.Struct, frozen=True, kw_only=True):
     """Family -> name -> JSON value."""
     self_test: SelfTests | None
     key: dict[str, Any] | None
+    suite: SuiteStart | None
+    """The suite that was begun."""
     probes: tuple[Probe, ...]
     confounds: tuple[Confound, ...]
     errors: tuple[ChildError, ...]
@@ -157,6 +160,7 @@ class _Answer:
         self._facts: dict[str, dict[str, Any]] = {}
         self._self_test: SelfTests | None = None
         self._key: dict[str, Any] | None = None
+        self._suite: SuiteStart | None = None
         self._probes: list[Probe] = []
         self._confounds: list[Confound] = []
         self._errors: list[ChildError] = []
@@ -194,7 +198,7 @@ class _Answer:
                 self._keep_value(event)
 
     def _keep_value(
-        self, event: FactValues | SelfTests | KeyValues | Probe | Confound | ChildError
+        self, event: FactValues | SelfTests | KeyValues | SuiteStart | Probe | Confound | ChildError
     ) -> None:
         match event:
             case FactValues(family=family, values=values):
@@ -203,6 +207,8 @@ class _Answer:
                 self._self_test = event
             case KeyValues(values=values):
                 self._key = values
+            case SuiteStart():
+                self._suite = event
             case Probe():
                 self._probes.append(event)
             case Confound():
@@ -223,6 +229,7 @@ class _Answer:
             facts=self._facts,
             self_test=self._self_test,
             key=self._key,
+            suite=self._suite,
             probes=tuple(self._probes),
             confounds=tuple(self._confounds),
             errors=tuple(self._errors),

@@ -10,7 +10,7 @@ from typing import Any
 from . import mapped_libraries as mapped
 from .flags import read_flags
 from .protocol import Emitter
-from .states import absent, flat, not_applicable, plain, unreadable
+from .states import absent, not_applicable, plain, unreadable
 from .torch_api import (
     Missing,
     allocator_backend,
@@ -207,7 +207,7 @@ def _uuid_hash(card: Any) -> Any:
 
 def _settings(torch: Any) -> "dict[str, Any]":
     settings = allocator_settings(torch)
-    return unreadable(settings.reason) if isinstance(settings, Missing) else flat(settings)
+    return plain(settings)  # type: ignore[no-any-return]
 
 
 def _or_absent(value: Any, reason: str) -> Any:

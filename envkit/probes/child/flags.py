@@ -64,18 +64,18 @@ class Flag(object):
 
 
 def _attribute(path: str, kind: type) -> Flag:
-    def write(torch: Any, value: Any) -> Any:
-        # Setting an attribute that is not there would succeed on a plain module and do nothing.
-        before = lookup(torch, path)
-        if isinstance(before, Missing):
-            return before
-        owner, name = path.rsplit(".", 1)
-        return attempt(lambda: setattr(lookup(torch, owner), name, value))
-
     def read(torch: Any) -> Any:
         found = lookup(torch, path)
         # benchmark_limit is None in a build without cuDNN
         return Missing("torch.{} is None".format(path), exists=False) if found is None else found
+
+    def write(torch: Any, value: Any) -> Any:
+        # Setting an attribute that is not there would succeed on a plain module and do nothing.
+        before = read(torch)
+        if isinstance(before, Missing):
+            return before
+        owner, name = path.rsplit(".", 1)
+        return attempt(lambda: setattr(lookup(torch, owner), name, value))
 
     return Flag(kind, read, write)
 

@@ -40,7 +40,7 @@ def main(request: "dict[str, Any]", answers: int) -> None:
     try:
         _answer(request, emit)
     except BaseException as error:  # noqa: BLE001  (the boundary: SystemExit of the target's code too)
-        emit.error("envkit", error)
+        emit.error(emit.last_stage, error)
     for stream in (sys.stdout, sys.stderr):
         attempt(stream.flush)
     emit("done")

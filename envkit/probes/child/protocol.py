@@ -23,6 +23,7 @@ class Emitter:
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
+        self.last_stage = "starting_probe"
         self._lock = threading.Lock()
 
     def __call__(self, event: str, **fields: Any) -> None:
@@ -48,6 +49,7 @@ class Emitter:
 
     def stage(self, name: str) -> None:
         """Say what comes next, so that a crash or a hang can be placed."""
+        self.last_stage = name
         self("stage", name=name)
 
     def error(self, stage: str, error: BaseException) -> None:

@@ -37,14 +37,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and math.isfinite(value):  # JSON has no NaN and no infinity
         return value
     return printable(str(value))
-
-
-def flat(settings: "dict[str, Any]", prefix: str = "") -> "dict[str, Any]":
-    """Turn nested settings into one level: `{"a": {"b": 1}}` becomes `{"a.b": 1}`."""
-    found = {}  # type: dict[str, Any]
-    for name, value in settings.items():
-        if isinstance(value, dict):
-            found.update(flat(value, prefix + str(name) + "."))
-        else:
-            found[prefix + str(name)] = plain(value)
-    return found
