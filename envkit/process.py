@@ -239,9 +239,18 @@ class _Watch:
                 return
 
     def _next_event(self, deadline: float) -> bytes | str | None:
-        while (left := deadline - time.monotonic()) > 0:
+        """Wait for an event; None at the deadline.
+
+        When the program has ended, what has been read already is always given: a slow reader of
+        its lines must not lose the last ones.
+        """
+        left = deadline - time.monotonic()
+        while left > 0 or self._exited:
             with contextlib.suppress(queue.Empty):
-                return self._events.get(timeout=min(left, SLICE_S))
+                return self._events.get(timeout=max(0.0, min(left, SLICE_S)))
+            if left <= 0:
+                return None
+            left = deadline - time.monotonic()
         return None
 
     def _end(self) -> None:

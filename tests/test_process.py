@@ -164,6 +164,23 @@ def test_lines_come_while_the_program_runs() -> None:
     assert not result.timed_out
 
 
+def test_a_slow_reader_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "DRAIN_S", 0.1)
+    lines: list[bytes] = []
+
+    def keep(line: bytes) -> bool:
+        time.sleep(0.1)
+        lines.append(line)
+        return True
+
+    # More than a pipe holds, so that it comes in several chunks.
+    code = "for i in range(6): print(str(i) * 60_000, flush=True)"
+    result = process.stream([PY, "-c", code], on_line=keep, timeout_s=60.0)
+    assert isinstance(result, process.Completed)
+    assert [line[:1] for line in lines] == [b"0", b"1", b"2", b"3", b"4", b"5"]
+    assert not result.timed_out
+
+
 def test_one_line_without_end() -> None:
     result, lines = streamed(
         "import sys\nwhile True: sys.stdout.write('x' * 65536)", max_stdout_bytes=1_000_000

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -112,7 +114,7 @@ def run_child(
 
     """
     answer = _Answer(on_progress)
-    with tempfile.TemporaryDirectory(prefix="envkit-", ignore_cleanup_errors=True) as empty_folder:
+    with _empty_folder() as empty_folder:
         result = process.stream(
             [python, "-B", START],
             on_line=answer.take,
@@ -142,8 +144,8 @@ def describe(run: ChildRun) -> str:
             )
         case Exited(code=code) if run.hello is None:
             return (
-                f"the target's Python ended (exit code {code}) before the probe could begin; "
-                "a sitecustomize or a .pth file may stop it"
+                f"the target's Python ended (exit code {code}) before the probe could begin: "
+                "it is no Python interpreter, or a sitecustomize or a .pth file ends it"
             )
         case Exited(code=code):
             return f"the target's Python ended early (exit code {code}) in stage {run.stage}"
@@ -151,8 +153,25 @@ def describe(run: ChildRun) -> str:
             return reason
 
 
+@contextlib.contextmanager
+def _empty_folder() -> Iterator[Path]:
+    """Give a fresh folder to start in, so that nothing of the user's current folder is found."""
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="envkit-"))
+    except OSError:  # nowhere to write: the root is not empty, but nobody's project either
+        yield Path(START.anchor)
+        return
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 class _Answer:
-    """Collects events line by line; the first line that is none ends the collection."""
+    """Collects events line by line; after the hello, the first line that is none ends it.
+
+    Before the hello standard output still belongs to the target: a sitecustomize may print there.
+    """
 
     def __init__(self, on_progress: Callable[[Progress | Stage], None] | None) -> None:
         self._decoder = msgspec.json.Decoder(Event)
@@ -174,6 +193,8 @@ class _Answer:
         try:
             event: Event = self._decoder.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            if self.hello is None:
+                return True
             self.fault = f"{_shown(line)} is not an event: {error}"
             return False
         if (self.hello is None) != isinstance(event, Hello):

@@ -129,6 +129,12 @@ def test_errors_of_cuda_are_numbered(device: ModuleType, message: str, code: int
     assert facts["devices"] == []
 
 
+def test_list_of_architectures_is_not_emptied_by_a_missing_driver(device: ModuleType) -> None:
+    assert device.device_facts(cuda_torch(), Sink())["arch_list"] == ["sm_80", "sm_90"]
+    torch = cuda_torch(fail("Found no NVIDIA driver on your system"), get_arch_list=list)
+    assert "arch_list" not in device.device_facts(torch, Sink())
+
+
 def test_an_error_without_a_number_is_unreadable(device: ModuleType) -> None:
     facts = device.device_facts(cuda_torch(fail("it just does not")), Sink())
     assert facts["cuda_init_error"] == {"unreadable": "RuntimeError: it just does not"}

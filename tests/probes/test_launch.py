@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -70,10 +71,11 @@ def test_torch_that_crashes(target: Target) -> None:
 
 
 def test_torch_that_hangs(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch, "GRACE_S", 0.0)
+    monkeypatch.setattr(launch, "GRACE_S", 2.0)
     target.module("torch.", "import time\ntime.sleep(600)")
-    run = target.run(time_limit_s=5.0)
+    run = target.run(time_limit_s=2.0)
     assert run.outcome == launch.TimedOut(stage="importing_torch")
+    assert "torch/__init__.py" in run.stderr_tail.replace("\\", "/")  # where it hangs
     assert "hung in stage importing_torch" in launch.describe(run)
 
 
@@ -143,6 +145,35 @@ def test_sitecustomize_that_raises_is_survived(target: Target) -> None:
     run = target.run()
     assert run.outcome == launch.Finished()
     assert "broken site" in run.stderr_tail
+
+
+def test_sitecustomize_that_prints_is_not_taken_for_an_answer(target: Target) -> None:
+    target.module("sitecustomize", "import os\nos.write(1, b'Welcome!\\nno newline at the end')")
+    target.module("torch.", WORKING_TORCH)
+    run = target.run()
+    assert run.outcome == launch.Finished()
+    assert run.facts["torch"]["version"] == "9.9.9"
+
+
+def test_no_folder_for_temporary_files(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(**_: object) -> str:
+        raise FileNotFoundError
+
+    monkeypatch.setattr(tempfile, "mkdtemp", refuse)
+    target.module("torch.", WORKING_TORCH)
+    assert target.run().outcome == launch.Finished()
+
+
+def test_the_temporary_folder_goes_away(
+    target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    target.module("torch.", "import os\n" + WORKING_TORCH + "__version__ = os.getcwd()\n")
+    run = target.run()
+    assert Path(run.facts["torch"]["version"]).parent == folder.resolve()
+    assert list(folder.iterdir()) == []
 
 
 def test_sitecustomize_that_closes_stdout(target: Target) -> None:

@@ -53,12 +53,11 @@ def device_facts(torch: Any, emit: Emitter) -> "dict[str, Any]":
     available = call(torch, "cuda.is_available")
     initialised = attempt(lambda: _init(torch))
     emit.stage("cuda_facts")
-    return {
+    facts = {
         "cuda_available": plain(available),
         "cuda_init_error": _init_error(available, initialised),
         "device_count": plain(call(torch, "cuda.device_count")),
         "devices": _devices(torch),
-        "arch_list": plain(call(torch, "cuda.get_arch_list")),
         "cudnn_version_loaded": _or_absent(cudnn_loaded(torch), "torch finds no cuDNN"),
         "cublas_version": plain(cublas_version()),
         "driver_version_seen": plain(mapped.driver_version()),
@@ -66,6 +65,11 @@ def device_facts(torch: Any, emit: Emitter) -> "dict[str, Any]":
         "allocator_settings": _settings(torch),
         "allocator_backend": plain(allocator_backend(torch)),
     }
+    # Empty where no device is usable, whatever the build has: then the build's own list stands.
+    arch_list = call(torch, "cuda.get_arch_list")
+    if arch_list and isinstance(arch_list, list):
+        facts["arch_list"] = plain(arch_list)
+    return facts
 
 
 def usable(facts: "dict[str, Any]") -> bool:

@@ -54,8 +54,9 @@ def _answer(request: "dict[str, Any]", emit: Emitter) -> None:
             PROTOCOL, request.get("protocol")
         )
         raise ValueError(message)
-    deadline = time.monotonic() + float(request["time_limit_s"])
-    torch = import_torch(emit)
+    limit_s = float(request["time_limit_s"])
+    deadline = time.monotonic() + limit_s
+    torch = import_torch(emit, limit_s)
     if torch is None:
         return
     flags_are_set = _set_flags(torch, request, emit)

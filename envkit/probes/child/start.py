@@ -88,6 +88,7 @@ def start():
     # `python start.py` puts this folder first on the path; the target must not find our modules.
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != folder]
     answers = take_descriptors()
+    os.write(answers, b"\n")  # ends what the target may have written there before
     write_event(answers, hello())
     if sys.version_info < OLDEST_PYTHON:
         write_event(answers, {"event": "done"})
