@@ -260,6 +260,43 @@ def test_a_wrong_sum_fails(child_module: Child) -> None:
     assert outcome["reason"].startswith("wrong result: 1.5 instead of")
 
 
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [(0.0, "pass"), (0.05, "pass"), (0.4, "fail"), (1, "fail"), (float("nan"), "fail")],
+)
+def test_a_convolution_may_take_a_detour_but_not_be_wrong(
+    child_module: Child, error: float, status: str
+) -> None:
+    self_test = child_module("self_test")
+
+    def convolve(image: Any, kernel: Any) -> Any:
+        rows = [
+            [
+                sum(
+                    image[0][0][r + i][c + j] * kernel[0][0][i][j]
+                    for i in range(3)
+                    for j in range(3)
+                )
+                for c in range(6)
+            ]
+            for r in range(7)
+        ]
+        rows[3][4] += error
+        answer = [[rows]]
+        return SimpleNamespace(cpu=lambda: SimpleNamespace(tolist=lambda: answer))
+
+    torch = SimpleNamespace(
+        float32="f",
+        tensor=lambda values, **_: values,
+        nn=SimpleNamespace(functional=SimpleNamespace(conv2d=convolve)),
+    )
+    outcome = self_test._one("conv2d_fp32", self_test._conv2d, torch, "cuda:0")
+    assert (outcome["status"], outcome["kind"]) == (
+        status,
+        "wrong_result" if status == "fail" else "",
+    )
+
+
 def test_an_operation_that_raises_fails_with_its_kind(child_module: Child) -> None:
     self_test = child_module("self_test")
 

@@ -18,7 +18,8 @@ from typing import Any, Optional
 from . import torch_api
 from .device_facts import comparability_key, device_facts, usable
 from .flags import FlagRefused, set_flags
-from .fork import Job, end_forks_on_sigterm, run_jobs, tell_result
+from .fork import Job, end_forks_on_sigterm, run_jobs
+from .jobs import tell_result
 from .mapped_libraries import mapped_libraries
 from .protocol import Emitter
 from .self_test import run_self_tests
