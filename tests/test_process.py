@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import queue
 import signal
 import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -179,6 +181,16 @@ def test_a_slow_reader_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(result, process.Completed)
     assert [line[:1] for line in lines] == [b"0", b"1", b"2", b"3", b"4", b"5"]
     assert not result.timed_out
+
+
+def test_what_was_read_before_the_end_is_given_after_the_deadline() -> None:
+    events: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    events.put(b"last words")
+    running = SimpleNamespace(_exited=False, _events=events)
+    assert process._Watch._next_event(running, 0.0) is None  # type: ignore[arg-type]
+    ended = SimpleNamespace(_exited=True, _events=events)
+    assert process._Watch._next_event(ended, 0.0) == b"last words"  # type: ignore[arg-type]
+    assert process._Watch._next_event(ended, 0.0) is None  # type: ignore[arg-type]
 
 
 def test_one_line_without_end() -> None:

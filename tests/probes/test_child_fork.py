@@ -102,6 +102,14 @@ def writes_much(args: dict[str, Any], emit: Any) -> int:
     return int(args["events"])
 
 
+def writes_past_its_pipe(args: dict[str, Any], _emit: Any) -> str:
+    try:
+        os.write(args["line"], b"noise\n")
+    except OSError:
+        return "refused"
+    return "written"
+
+
 def test_value_and_events(child_module: Child, recorder: Recorder) -> None:
     fork = child_module("fork")
     job = fork.Job("sum", adds, {"name": "x", "left": 2, "right": 3}, 60.0)
@@ -185,6 +193,14 @@ def test_at_once_is_kept(child_module: Child, recorder: Recorder) -> None:
     results = fork.run_jobs(jobs, recorder.emit, {}, at_once=1)
     assert time.monotonic() - started >= 0.8
     assert len({result.value for result in results}) == 4
+
+
+def test_a_job_cannot_write_to_its_parents_line(child_module: Child, recorder: Recorder) -> None:
+    fork = child_module("fork")
+    job = fork.Job("x", writes_past_its_pipe, {"line": recorder.emit.descriptor}, 60.0)
+    (result,) = fork.run_jobs([job], recorder.emit, {})
+    assert result.value == "refused"
+    assert recorder.events() == []
 
 
 def test_no_jobs(child_module: Child, recorder: Recorder) -> None:
