@@ -1,6 +1,6 @@
 """Private calls of many versions of torch, played by fakes with the signatures of each."""
 
-# ruff: noqa: ARG002, FBT001, FBT002, PLR0913  (signatures of torch)
+# ruff: noqa: ARG002, FBT001, PLR0913  (signatures of torch)
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ class Recorded:
     def torch_2_0(
         self,
         enabled: bool,
+        *,
         record_context: bool = True,
         trace_alloc_max_entries: int = 1,
         trace_alloc_record_context: bool = False,
@@ -47,6 +48,7 @@ class Recorded:
     def torch_2_1_impl(
         self,
         enabled: Any = "all",
+        *,
         context: Any = "all",
         stacks: str = "all",
         max_entries: int = 2**63 - 1,
@@ -61,6 +63,7 @@ class Recorded:
     def torch_2_13_impl(
         self,
         enabled: Any = "all",
+        *,
         context: Any = "all",
         stacks: str = "all",
         max_entries: int = 2**63 - 1,
