@@ -41,11 +41,13 @@ types: $(VENV)/.lint $(VENV)/.test ## Check types (mypy --strict) and the child'
 contracts: $(VENV)/.lint ## Check which part may import which (import-linter)
 	$(BIN)/lint-imports
 
-docs-check: $(VENV)/.envkit ## Check links, reachability and the --help texts in the documentation
+docs-check: $(VENV)/.envkit ## Check links and --help texts in the documentation, and strings no file may hold
 	$(BIN)/python tools/check_docs.py
+	$(BIN)/python tools/cli_reference.py
+	$(BIN)/python tools/forbidden_strings.py
 
 docs: $(VENV)/.envkit ## Write the generated pages of the documentation
-	$(BIN)/python tools/check_docs.py --write
+	$(BIN)/python tools/cli_reference.py --write
 
 wheel-test: ## Build the wheel, install it into a clean environment and run the tests against it
 	tools/test_wheel.sh $(PYTHON)

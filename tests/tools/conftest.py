@@ -50,3 +50,13 @@ def program(tmp_path: Path) -> Callable[[str, str], Path]:
         return folder
 
     return write
+
+
+@pytest.fixture(scope="session")
+def cli_reference() -> ModuleType:
+    return load("cli_reference")
+
+
+@pytest.fixture(scope="session")
+def forbidden_strings() -> ModuleType:
+    return load("forbidden_strings")
