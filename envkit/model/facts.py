@@ -13,6 +13,8 @@ import msgspec
 from envkit.model.observed import NOT_RECORDED, Observed
 
 Scalar: TypeAlias = bool | int | float | str
+#: A setting of the allocator: `roundup_power2_divisions` is a table.
+Setting: TypeAlias = Scalar | dict[str, int]
 OsName: TypeAlias = Literal["linux", "windows", "wsl", "macos"]
 
 
@@ -248,8 +250,10 @@ class TorchFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     nccl: Observed[str] = NOT_RECORDED
     cublas: Observed[str] = NOT_RECORDED
     allocator_backend: Observed[str] = NOT_RECORDED
-    allocator_settings: Observed[dict[str, Scalar]] = NOT_RECORDED
+    allocator_settings: Observed[dict[str, Setting]] = NOT_RECORDED
     """The settings in effect, as torch reports them."""
+    allocator_conforms: Observed[bool] = NOT_RECORDED
+    """Whether the exercises' counters are those of envkit's model of the allocator."""
     flags: Observed[dict[str, Scalar]] = NOT_RECORDED
     """Switches such as `cudnn.benchmark`, `matmul.allow_tf32`."""
     threads: Observed[int] = NOT_RECORDED

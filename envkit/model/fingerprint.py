@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from envkit.model.facts import Scalar
+from envkit.model.facts import Scalar, Setting
 
 Layer: TypeAlias = Literal["allocator", "tensors", "workspaces", "peaks", "numerics", "context"]
 
@@ -40,7 +40,7 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
     capability: str | None
     """Compute capability of the device; null on the CPU."""
     sm_count: int | None
-    settings: dict[str, Scalar]
+    settings: dict[str, Setting]
     """Allocator settings in effect."""
     flags: dict[str, Scalar]
     threads: int
@@ -59,6 +59,8 @@ class ProbeResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     reason: str = ""
     modelled: bool = False
     """The answer is the allocator model's; nothing was measured."""
+    conforms: bool | None = None
+    """Whether a measured exercise gave the model's counters; null where that was not compared."""
 
 
 class Layers(msgspec.Struct, frozen=True, kw_only=True):
