@@ -6,6 +6,7 @@ import importlib.util
 import json
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import jsonschema
 import pytest
@@ -36,10 +37,21 @@ def test_each_document_has_one_example() -> None:
     assert sorted(STEMS) == sorted(GENERATOR.DOCUMENTS)
 
 
+def _with_numbered_definitions(text: str) -> Any:
+    # What msgspec calls Known[tuple[Gpu, ...]] depends on the Python version; its place does not.
+    schema = json.loads(text)
+    for number, name in enumerate(schema.get("$defs", {})):
+        schema["$defs"][name].pop("title", None)
+        text = json.dumps(schema).replace(f'"#/$defs/{name}"', f'"#/$defs/{number}"')
+        schema = json.loads(text)
+    return schema | {"$defs": list(schema.get("$defs", {}).values())}
+
+
 @pytest.mark.parametrize("stem", STEMS)
 def test_schema_is_what_the_code_says(stem: str) -> None:
     written = (SCHEMAS / f"{stem}.schema.json").read_text(encoding="utf-8")
-    assert written == GENERATOR.schema_of(stem)
+    made = GENERATOR.schema_of(stem)
+    assert _with_numbered_definitions(written) == _with_numbered_definitions(made)
 
 
 @pytest.mark.parametrize("stem", STEMS)
