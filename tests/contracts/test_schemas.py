@@ -6,14 +6,17 @@ import importlib.util
 import json
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import jsonschema
 import pytest
 
+import envkit
 from envkit.model.codec import decode, encode
 
 ROOT = Path(__file__).parent.parent.parent
-STEMS = [path.name.removesuffix(".json") for path in ROOT.glob("envkit/schemas/examples/*.json")]
+SCHEMAS = Path(envkit.__file__).parent / "schemas"
+STEMS = [path.name.removesuffix(".json") for path in SCHEMAS.glob("examples/*.json")]
 
 
 def _generator() -> ModuleType:
@@ -34,16 +37,27 @@ def test_each_document_has_one_example() -> None:
     assert sorted(STEMS) == sorted(GENERATOR.DOCUMENTS)
 
 
+def _with_numbered_definitions(text: str) -> Any:
+    # What msgspec calls Known[tuple[Gpu, ...]] depends on the Python version; its place does not.
+    schema = json.loads(text)
+    for number, name in enumerate(schema.get("$defs", {})):
+        schema["$defs"][name].pop("title", None)
+        text = json.dumps(schema).replace(f'"#/$defs/{name}"', f'"#/$defs/{number}"')
+        schema = json.loads(text)
+    return schema | {"$defs": list(schema.get("$defs", {}).values())}
+
+
 @pytest.mark.parametrize("stem", STEMS)
 def test_schema_is_what_the_code_says(stem: str) -> None:
-    written = (ROOT / f"envkit/schemas/{stem}.schema.json").read_text(encoding="utf-8")
-    assert written == GENERATOR.schema_of(stem)
+    written = (SCHEMAS / f"{stem}.schema.json").read_text(encoding="utf-8")
+    made = GENERATOR.schema_of(stem)
+    assert _with_numbered_definitions(written) == _with_numbered_definitions(made)
 
 
 @pytest.mark.parametrize("stem", STEMS)
 def test_example_fits_schema_and_survives_a_round_trip(stem: str) -> None:
-    content = (ROOT / f"envkit/schemas/examples/{stem}.json").read_bytes()
-    schema = json.loads((ROOT / f"envkit/schemas/{stem}.schema.json").read_text(encoding="utf-8"))
+    content = (SCHEMAS / f"examples/{stem}.json").read_bytes()
+    schema = json.loads((SCHEMAS / f"{stem}.schema.json").read_text(encoding="utf-8"))
     jsonschema.validate(json.loads(content), schema)
     assert next(iter(json.loads(content))) == "schema"
     document = decode(content, GENERATOR.DOCUMENTS[stem], origin=stem)
