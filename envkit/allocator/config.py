@@ -142,16 +142,18 @@ def _unknown(name: str, option: Option | None, version: Version) -> Problem:
     if option is None:
         message = f"no release of torch up to 2.14 knows the allocator option {name!r}"
         return Problem(option=name, kind="unknown", message=message)
-    since = "since {}.{}".format(*option.since)
-    until = "" if option.until is None else " up to {}.{}".format(*option.until)
-    message = f"{release} does not know the allocator option {name!r}; it exists {since}{until}"
+    if option.until is None:
+        when = "since {}.{}".format(*option.since)
+    else:
+        when = "from {}.{} to {}.{}".format(*option.since, *option.until)
+    message = f"{release} does not know the allocator option {name!r}; it exists {when}"
     return Problem(option=name, kind="unavailable", message=message)
 
 
 def _refuse(setting: Setting, detail: str = "") -> ValueError:
-    given = setting.word or "a list"
+    given = "a list" if setting.entries is not None else repr(setting.word)
     takes = OPTIONS[setting.name].takes.value
-    return ValueError(f"{setting.name} is {given!r} but must be {detail or takes}")
+    return ValueError(f"{setting.name} is {given} but must be {detail or takes}")
 
 
 def _whole(setting: Setting) -> int:

@@ -23,7 +23,7 @@ _PUNCTUATION: Final = ",:[]"
 class Takes(Enum):
     """What may stand behind the colon."""
 
-    SPLIT_LIMIT = "a number of MiB not below the large segment size"
+    SPLIT_LIMIT = "a whole number of MiB, not below the large segment size"
     MEGABYTES = "a whole number of MiB"
     LARGE_SEGMENT = "a whole number of MiB above 10"
     NUMBER = "a whole number"
