@@ -1,6 +1,7 @@
 """How many trace events a second the allocator model replays, beside the prototype.
 
-    python benchmarks/allocator_replay.py [--rounds 15] [--workload vitvar_b8]
+Run from the root of a checkout:
+`python benchmarks/allocator_replay.py [--rounds 15] [--workload vitvar_b8]`.
 
 Replays the recorded training streams of tests/data/allocator with full statistics, which are
 checked against the measured ones. Model and prototype (`../shared/facts/allocator/sim.py`, where
@@ -24,11 +25,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from envkit.allocator import CachingAllocator, replay
+
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-
-from envkit.allocator import CachingAllocator, replay  # noqa: E402  (runs from a checkout)
-
 PROTOTYPE = ROOT.parent / "shared" / "facts" / "allocator" / "sim.py"
 Stats = dict[str, int]
 

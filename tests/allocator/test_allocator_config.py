@@ -17,6 +17,7 @@ from envkit.allocator import (
 )
 from envkit.allocator.options import LAST_VERSION, read_settings
 from envkit.allocator.sizes import MIB, UNLIMITED_BYTES
+from envkit.compat import tables, variables
 
 #: Options that torch 2.13's device-independent reader knows; the recording says nothing of others.
 COMMON = {
@@ -119,6 +120,11 @@ def test_values_are_read() -> None:
     )
 
 
+def test_options_without_effect_on_the_model_are_kept_as_written() -> None:
+    config = Config.parse("expandable_segments_reserve_by_class:[a:0.25, b:8G]", (2, 15))
+    assert config.others == (("expandable_segments_reserve_by_class", "[a:0.25,b:8G]"),)
+
+
 @pytest.mark.parametrize("text", ["", None, "  "])
 def test_no_text_gives_the_defaults(text: str | None) -> None:
     config = Config.parse(text)
@@ -172,7 +178,7 @@ def test_unknown_options_are_those_of_other_releases_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("variables", "version", "rocm", "name"),
+    ("names", "version", "rocm", "name"),
     [
         (["PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"], (2, 9), False, 0),
         (["PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"], (2, 10), False, 0),
@@ -184,13 +190,27 @@ def test_unknown_options_are_those_of_other_releases_too() -> None:
     ],
 )
 def test_one_variable_is_in_effect(
-    *, variables: list[str], version: tuple[int, int], rocm: bool, name: int | None
+    *, names: list[str], version: tuple[int, int], rocm: bool, name: int | None
 ) -> None:
-    found = variable_in_effect(dict.fromkeys(variables, ""), version, rocm=rocm)
-    assert found == (None if name is None else variables[name])
+    found = variable_in_effect(dict.fromkeys(names, ""), version, rocm=rocm)
+    assert found == (None if name is None else names[name])
 
 
 VERSIONS = st.integers(0, LAST_VERSION[1]).map(lambda minor: (2, minor))
+
+
+@pytest.mark.parametrize("name", sorted(OPTIONS))
+def test_the_compatibility_tables_date_the_options_alike(name: str) -> None:
+    for minor in range(1, 16):
+        told = tables.option_known(name, f"2.{minor}.0")
+        if "hip" in name:  # hipify's names of the CUDA options; the tables leave them out
+            assert isinstance(told, tables.Unknown)
+        else:
+            assert told == OPTIONS[name].known_to((2, minor)), minor
+
+
+def test_the_compatibility_tables_have_no_other_options() -> None:
+    assert {row.option for row in variables.table().options} <= set(OPTIONS)
 
 
 @given(name=st.sampled_from(sorted(OPTIONS)), version=VERSIONS)
