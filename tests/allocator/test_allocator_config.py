@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from envkit.allocator import (
@@ -213,6 +213,7 @@ def test_the_compatibility_tables_have_no_other_options() -> None:
     assert {row.option for row in variables.table().options} <= set(OPTIONS)
 
 
+@settings(deadline=None)
 @given(name=st.sampled_from(sorted(OPTIONS)), version=VERSIONS)
 def test_an_option_once_dropped_does_not_come_back(name: str, version: tuple[int, int]) -> None:
     option = OPTIONS[name]
@@ -221,6 +222,7 @@ def test_an_option_once_dropped_does_not_come_back(name: str, version: tuple[int
         assert not option.known_to(LAST_VERSION)
 
 
+@settings(deadline=None)
 @given(text=st.text(alphabet="max_split_size_mb:,[]>0123456789 True.", max_size=40))
 def test_any_text_is_taken_or_refused(text: str) -> None:
     found = problems(text, (2, 11))

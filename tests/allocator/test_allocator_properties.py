@@ -256,6 +256,7 @@ def slow_round(size: int, divisions: int) -> int:
     return size
 
 
+@settings(deadline=None)
 @given(size=st.integers(1, 1 << 36), power=st.integers(0, 8))
 def test_requests_are_rounded_as_the_slow_reference_says(size: int, power: int) -> None:
     config = Config.parse(f"roundup_power2_divisions:{1 << power}")
@@ -264,6 +265,7 @@ def test_requests_are_rounded_as_the_slow_reference_says(size: int, power: int) 
     assert round_request(rounded, config.roundup_divisions) == rounded
 
 
+@settings(deadline=None)
 @given(size=st.integers(1, 1 << 36), text=st.sampled_from(["[256:1,512:2,1024:4,>:8]", "[1:4]"]))
 def test_the_interval_of_a_request_decides_its_divisions(size: int, text: str) -> None:
     config = Config.parse(f"roundup_power2_divisions:{text}")
