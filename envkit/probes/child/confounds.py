@@ -27,15 +27,15 @@ _INJECTIONS = (
 
 
 def find(place: Place) -> List[Dict[str, Any]]:
-    """Return every confound that was seen: `kind`, `detail`, and numbers where there are some."""
+    """Return the fields of a `confound` event for everything that was seen."""
     seen = [*_python_tools(), *_injected(), *_traced(), *_torch_profiler(place)]
     if place.is_cuda:
-        seen += [*_neighbours(place), *device_state.throttling(place)]
+        seen += [*_neighbours(place), *_throttling(place)]
     return seen
 
 
-def _confound(kind: str, detail: str, **numbers: int) -> Dict[str, Any]:
-    return dict({"kind": kind, "detail": detail}, **numbers)
+def _confound(name: str, reason: str, **values: int) -> Dict[str, Any]:
+    return {"name": name, "reason": reason, "values": values or None}
 
 
 def _python_tools() -> List[Dict[str, Any]]:
@@ -82,6 +82,13 @@ def _torch_profiler(place: Place) -> List[Dict[str, Any]]:
     if any(check() is True for check in checks):
         return [_confound("profiler", "torch's own profiler is on")]
     return []
+
+
+def _throttling(place: Place) -> List[Dict[str, Any]]:
+    return [
+        _confound("throttling", "the device is slowed down: {}".format(reason))
+        for reason in device_state.slowdowns(place)
+    ]
 
 
 def _neighbours(place: Place) -> List[Dict[str, Any]]:

@@ -6,7 +6,7 @@ NVML through ctypes, since this part of envkit has nothing but the standard libr
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Dict, List
+from typing import Any, List
 
 from .place import Place
 
@@ -23,8 +23,8 @@ _SLOWDOWNS = (
 )
 
 
-def throttling(place: Place) -> List[Dict[str, Any]]:
-    """Return one confound for every reason for which the device is slowed down now.
+def slowdowns(place: Place) -> List[str]:
+    """Return every reason for which the device is slowed down now.
 
     Empty when the device is not slowed down, and when NVML cannot tell (no library, a device that
     cannot be told from others): then nothing is claimed.
@@ -32,9 +32,7 @@ def throttling(place: Place) -> List[Dict[str, Any]]:
     found = place.api.attempt(lambda: _reasons(place))
     if isinstance(found, place.api.Missing) or found is None:
         return []
-    return [
-        {"kind": "throttling", "detail": text} for bit, text in _SLOWDOWNS if found & bit
-    ]
+    return [text for bit, text in _SLOWDOWNS if found & bit]
 
 
 def _reasons(place: Place) -> Any:

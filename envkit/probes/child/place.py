@@ -36,7 +36,6 @@ class Place:
         Without gc.freeze every later collection would look through all that importing torch made
         (0.14 s each on two slow cores).
         """
-        gc.collect()
         gc.freeze()
         if self.is_cuda:
             self.torch.cuda.set_device(self.index)

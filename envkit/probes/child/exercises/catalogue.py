@@ -87,7 +87,8 @@ def streams(_seed: int) -> List[Operation]:
     size = 8 * MIB
     operations = [_malloc(1, size), ["free", 1], _malloc(2, size, 1), ["free", 2]]
     operations += [_malloc(3, size), ["record_stream", 3, 1], ["free", 3]]
-    operations += [_malloc(4, 9 * MIB), ["synchronize"], _malloc(5, 7 * MIB)]
+    # 13 MiB would fit into the 20 MiB segment of number 3, were it not still in use; 15 MiB do.
+    operations += [_malloc(4, 13 * MIB), ["synchronize"], _malloc(5, 15 * MIB)]
     operations += [_malloc(6, 6 * MIB, 1), ["record_stream", 6, 0], ["free", 6]]
     return [*operations, ["synchronize"], *_drop((4, 5)), ["empty_cache"]]
 

@@ -11,6 +11,7 @@ from torch.nn import functional
 from .. import digests
 from ..place import Place, Unmet
 from . import resnet, vit
+from .optimizers import SGD, Adam
 
 STEPS = 2
 
@@ -42,21 +43,13 @@ class Outcome(NamedTuple):
         return {"sha256": digests.of_tensors(state.values()), "tensors": len(state)}
 
 
-def _adam(parameters: Any) -> Any:
-    return torch.optim.Adam(parameters, lr=1e-4)
-
-
-def _sgd(parameters: Any) -> Any:
-    return torch.optim.SGD(parameters, lr=0.01, momentum=0.9)
-
-
 def _vit(shape: vit.Shape, batch: int, autocast: bool) -> Workload:
-    return Workload(lambda: vit.ViT(shape), _adam, shape.image, shape.classes, batch, autocast)
+    return Workload(lambda: vit.ViT(shape), Adam, shape.image, shape.classes, batch, autocast)
 
 
 def _resnet(shape: resnet.Shape, batch: int, autocast: bool) -> Workload:
     return Workload(
-        lambda: resnet.ResNet(shape), _sgd, shape.image, shape.classes, batch, autocast
+        lambda: resnet.ResNet(shape), SGD, shape.image, shape.classes, batch, autocast
     )
 
 
@@ -115,7 +108,7 @@ def _steps(place: Place, workload: Workload, model: Any) -> Outcome:
         loss = _loss(place, workload, model)
         loss.backward()
         optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
+        optimizer.drop_gradients()
         losses.append(digests.of_float(loss.item()))
     return Outcome(losses, model)
 
