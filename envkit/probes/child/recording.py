@@ -23,7 +23,6 @@ _ACTIONS = {
     "alloc": streams.ALLOC,
     "free_requested": streams.FREE,
     "segment_alloc": streams.SEGMENT,
-    "segment_map": streams.SEGMENT,
 }
 
 

@@ -35,7 +35,10 @@ class Stream(NamedTuple):
     addresses: List[int]
     """Address of every allocation, by number: not part of the canonical form."""
     segments: List[List[int]]
-    """[number of the allocation that needed it, address, bytes] of every segment: likewise."""
+    """[number of the allocation that needed it, address, bytes] of every segment: likewise.
+
+    Expandable segments are not among them: where those grow, the allocator decides.
+    """
 
     def values(self) -> Dict[str, Any]:
         """Return the canonical form as JSON values."""

@@ -14,7 +14,8 @@ import time
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set
 
 from .families import NEED_BYTES, measure_family, probe_event
-from .fork import Job, Result, run_jobs
+from .fork import run_jobs
+from .jobs import Job, Result
 from .membership import SUITES, Probe, Suite
 
 __all__ = ["SUITES", "run"]
@@ -26,6 +27,9 @@ SEED = 20261132
 #: A family takes a few seconds (1.1..1.3 s for a workload on an H200, FINGERPRINT.md); ten times
 #: and more of that is a hang. The request's own limit can be shorter.
 FAMILY_LIMIT_S = 120.0
+
+#: Share of the time that is kept for every round of families still to come.
+KEPT_SHARE = 0.15
 
 #: The families that take longest first: the last one to start should be a short one.
 _ORDER = ("vit", "resnet", "numerics", "exercises")
@@ -142,7 +146,8 @@ class _Runner:
         self._tally = Tally(emit, len(wanted.probes))
         # What importing torch and looking at the device took is not known here; the margin is for
         # that and for the last lines.
-        self._deadline = time.monotonic() + 0.8 * float(request["time_limit_s"])
+        self._time_limit_s = 0.8 * float(request["time_limit_s"])
+        self._deadline = time.monotonic() + self._time_limit_s
         self._families = wanted.families()
 
     def run(self) -> None:
@@ -175,16 +180,18 @@ class _Runner:
         return max(1, free // max(NEED_BYTES[name] for name in families))
 
     def _measure(self, families: Sequence[str], at_once: int) -> List[Result]:
-        """Run families, `at_once` at a time; each round gets its share of the time that is left.
+        """Run families, `at_once` at a time.
 
-        So one that hangs costs its share and not the others' answers.
+        A round may use all the time that is left but what is kept for those after it: one that
+        hangs does not cost the others their answers.
         """
         present = [name for name in families if name in self._families]
         results: List[Result] = []
         for first in range(0, len(present), at_once):
-            rounds = -(-(len(present) - first) // at_once)
-            limit_s = max(1.0, (self._deadline - time.monotonic()) / rounds)
             chosen = present[first : first + at_once]
+            later = -(-len(present[first + at_once :]) // at_once)
+            left_s = self._deadline - time.monotonic()
+            limit_s = max(1.0, left_s - later * KEPT_SHARE * self._time_limit_s)
             jobs = [self._job(name, min(FAMILY_LIMIT_S, limit_s)) for name in chosen]
             ended = run_jobs(jobs, self._tally, self._request, at_once)
             for name, result in zip(chosen, ended):
