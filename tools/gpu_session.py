@@ -28,6 +28,9 @@ ROOT = Path(__file__).resolve().parent.parent
 START = ROOT / "envkit" / "probes" / "child" / "start.py"
 TOTAL_LIMIT_S = 240.0
 CHILD_LIMIT_S = 75.0
+#: Nothing new is begun with less time than this.
+PART_LEAST_S = 15
+RUN_LEAST_S = 30
 LAYERS = ("allocator", "tensors", "workspaces", "peaks", "numerics", "context")
 
 #: What each planted difference sets: flags of the child, variables of its environment.
@@ -57,7 +60,7 @@ class Session:
 
     def part(self, name: str, work: Callable[[Session], Any]) -> None:
         """Do one part; keep its result, or what was raised."""
-        if self.left_s < 15:
+        if self.left_s < PART_LEAST_S:
             print(f"== {name}: no time left")
             return
         print(f"== {name}  ({TOTAL_LIMIT_S - self.left_s:.1f} s)", flush=True)
@@ -183,9 +186,7 @@ def _tell(name: str, run: Run) -> None:
 
 def timings(run: Run) -> Run:
     """Return where the time of a run went."""
-    at = {
-        event["name"]: event["at_s"] for event in run["events"] if event["event"] == "stage"
-    }
+    at = {event["name"]: event["at_s"] for event in run["events"] if event["event"] == "stage"}
     seconds = {probe["name"]: probe["seconds"] for probe in probes(run)}
     done = [event["at_s"] for event in run["events"] if event["event"] == "done"]
     begun = at.get("fingerprint")
@@ -262,7 +263,7 @@ def planted(session: Session) -> Any:
     base = session.runs.get("quick")
     result = {}
     for name, (flags, env) in PLANTED.items():
-        if session.left_s < 30:
+        if session.left_s < RUN_LEAST_S:
             break
         run = run_child(session, name, "quick", flags=flags, env=env)
         result[name] = moved(base, run) if base else None
@@ -281,7 +282,7 @@ def moved(base: Run, run: Run) -> dict[str, list[str]]:
 
 
 def memory(session: Session) -> Any:
-    """Watch the device's memory during a run: does a child stay under its bound?"""
+    """Watch the memory of every process on the device during a run."""
     program = shutil.which("nvidia-smi")
     if program is None:
         return {"nvidia_smi": None}
@@ -314,6 +315,7 @@ def model(session: Session) -> Any:
     """Hold the exercises and the peaks against envkit's model, where the repository has one."""
     sys.path.insert(0, str(ROOT))
     from envkit.allocator import CachingAllocator, OutOfMemory  # noqa: PLC0415
+
     from envkit.probes.child.exercises.operations import carry_out  # noqa: PLC0415
 
     result = {}
@@ -342,10 +344,9 @@ def _first_difference(ours: list[Run], theirs: list[Run]) -> str:
     for number, (mine, seen) in enumerate(zip(ours, theirs, strict=True), 1):
         for counter in sorted({*mine["counters"], *seen["counters"]}):
             if mine["counters"].get(counter) != seen["counters"].get(counter):
-                return (
-                    f"operation {number} ({seen['op']}): {counter} is"
-                    f" {seen['counters'].get(counter)}, by the model {mine['counters'].get(counter)}"
-                )
+                measured, modelled = (step["counters"].get(counter) for step in (seen, mine))
+                where = f"operation {number} ({seen['op']}): {counter}"
+                return f"{where} is {measured}, by the model {modelled}"
     return "conforms"
 
 

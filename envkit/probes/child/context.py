@@ -22,7 +22,10 @@ def measure(place: Place, _group: str, _seed: int, report: Report) -> Dict[str, 
 
 def _memory(place: Place) -> Dict[str, Any]:
     if not place.is_cuda:
-        return {"threads": place.torch.get_num_threads(), "python_threads": threading.active_count()}
+        return {
+            "threads": place.torch.get_num_threads(),
+            "python_threads": threading.active_count(),
+        }
     torch = place.torch
     # One kernel, so that the context is whole.
     torch.zeros(1, device=place.device)

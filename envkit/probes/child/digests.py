@@ -37,7 +37,8 @@ def of_tensor(tensor: Any) -> Dict[str, Any]:
 def of_tensors(tensors: Iterable[Any]) -> str:
     """Return SHA-256 of the raw bytes of several tensors, one after the other."""
     if sys.byteorder != "little":
-        raise ValueError("digests are defined for little endian machines")
+        message = "digests are defined for little endian machines"
+        raise ValueError(message)
     hasher = hashlib.sha256()
     for tensor in tensors:
         _bytes_into(hasher, tensor)

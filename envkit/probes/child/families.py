@@ -127,6 +127,7 @@ class GroupReport:
 def probe_event(
     probe: Probe,
     seconds: float,
+    *,
     runs: Any = None,
     not_run: str = "",
     failed: str = "",

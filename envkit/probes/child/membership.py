@@ -1,4 +1,4 @@
-"""Which probes a suite has and which of their values must repeat: fixed by its version, not by luck.
+"""Which probes a suite has and which of their values must repeat: fixed by its version.
 
 What "measured" means below: FINGERPRINT.md, two H200 with torch 2.11.0+cu130. A change of anything
 in this file that changes a probe's meaning is a new VERSION.
@@ -111,13 +111,21 @@ _NOT_ON = {"cpu": ("sdpa.efficient", "sdpa.cudnn"), "cuda": ()}  # type: Dict[st
 
 def _exercises(_kind: str) -> List[Probe]:
     return [
-        Probe("exercises." + name, name, "", ALLOCATOR, "exercises", True, ("settings",))
+        Probe(
+            name="exercises." + name,
+            group=name,
+            part="",
+            layer=ALLOCATOR,
+            family="exercises",
+            must_repeat=True,
+            depends_on=("settings",),
+        )
         for name in EXERCISES
     ]
 
 
 def _workload(kind: str, name: str) -> List[Probe]:
-    family = name.split(".")[0]
+    family = name.split(".", maxsplit=1)[0]
     found = []
     for part, layer in PARTS:
         steady = part not in _UNSTEADY_PARTS
@@ -156,7 +164,17 @@ def _numerics(kind: str, names: Tuple[str, ...]) -> List[Probe]:
 
 
 def _context(_kind: str) -> List[Probe]:
-    return [Probe("context.memory", "memory", "", CONTEXT, "context", False, ())]
+    return [
+        Probe(
+            name="context.memory",
+            group="memory",
+            part="",
+            layer=CONTEXT,
+            family="context",
+            must_repeat=False,
+            depends_on=(),
+        )
+    ]
 
 
 def _suite(name: str, workloads: Tuple[str, ...], numerics: Tuple[str, ...]) -> Suite:

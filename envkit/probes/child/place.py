@@ -6,7 +6,7 @@ import gc
 from typing import Any, Dict
 
 
-class Unmet(RuntimeError):
+class Unmet(RuntimeError):  # noqa: N818  (named for what happened)
     """A probe's preconditions could not be set: it gives no value, and this text says why."""
 
 
@@ -21,7 +21,7 @@ class Place:
         self.torch = torch
         self.api = api
         self.name = name
-        self.kind = name.split(":")[0]
+        self.kind = name.split(":", maxsplit=1)[0]
         self.index = int(name.split(":")[1]) if ":" in name else 0
         self.device = torch.device(name)
 

@@ -26,7 +26,7 @@ _ACTIONS = {
 }
 
 
-class Unrecorded(RuntimeError):
+class Unrecorded(RuntimeError):  # noqa: N818  (named for what happened)
     """This torch cannot record requests; the text says what is missing."""
 
 
@@ -85,7 +85,8 @@ def _cuda_events(place: Place, work: Callable[[], Any]) -> Tuple[List[streams.Ev
     finally:
         place.api.stop_memory_history(place.torch)
     if len(trace) >= MAX_ENTRIES:
-        raise Unmet("torch's memory history was full after {} entries".format(MAX_ENTRIES))
+        message = "torch's memory history was full after {} entries".format(MAX_ENTRIES)
+        raise Unmet(message)
     return [_event(entry) for entry in trace[first:] if entry["action"] in _ACTIONS], result
 
 
@@ -99,7 +100,8 @@ def _trace(place: Place) -> Sequence[Any]:
     snapshot = _need(place, place.api.memory_snapshot(place.torch))
     traces = snapshot.get("device_traces") or []
     if len(traces) <= place.index:
-        raise Unrecorded("the memory snapshot of this torch has no trace of " + place.name)
+        message = "the memory snapshot of this torch has no trace of " + place.name
+        raise Unrecorded(message)
     trace: Sequence[Any] = traces[place.index]
     return trace
 
@@ -209,6 +211,9 @@ class _Eye:
         if isinstance(result, (list, tuple)):
             for part in result:
                 self._storages(part, found)
-        elif isinstance(result, self._place.torch.Tensor):
-            if result.device.type == self._place.device.type:
-                found.append(result.untyped_storage().data_ptr())
+        elif self._is_here(result):
+            found.append(result.untyped_storage().data_ptr())
+
+    def _is_here(self, result: Any) -> bool:
+        place = self._place
+        return isinstance(result, place.torch.Tensor) and result.device.type == place.device.type

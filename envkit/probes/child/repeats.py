@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
+#: One run says nothing about repetition.
+MIN_RUNS = 2
+
 #: How many differences are named; the rest is counted.
 NAMED_DIFFERENCES = 8
 
@@ -22,8 +25,9 @@ def judge(runs: Sequence[Any]) -> Verdict:
         ValueError: fewer than two runs; one run says nothing about repetition.
 
     """
-    if len(runs) < 2:
-        raise ValueError("a probe has to run at least twice")
+    if len(runs) < MIN_RUNS:
+        message = "a probe has to run at least twice"
+        raise ValueError(message)
     paths: Dict[str, None] = {}
     for other in runs[1:]:
         paths.update((path, None) for path in _differences(runs[0], other, ""))
@@ -33,9 +37,7 @@ def judge(runs: Sequence[Any]) -> Verdict:
         {"path": path, "values": [_at(run, path) for run in runs]}
         for path in list(paths)[:NAMED_DIFFERENCES]
     ]
-    return Verdict(
-        "unstable", {"runs": len(runs), "differences": len(paths), "differs": named}
-    )
+    return Verdict("unstable", {"runs": len(runs), "differences": len(paths), "differs": named})
 
 
 def _differences(one: Any, two: Any, path: str) -> Iterator[str]:

@@ -107,9 +107,7 @@ class _Builder:
 
     def finish(self) -> Stream:
         self._flush()
-        return Stream(
-            self._requests, self._streams, self._foreign, self._addresses, self._segments
-        )
+        return Stream(self._requests, self._streams, self._foreign, self._addresses, self._segments)
 
 
 class Split(NamedTuple):
@@ -189,7 +187,7 @@ class Labels(NamedTuple):
     ambiguous: int
 
 
-class Unlike(ValueError):
+class Unlike(ValueError):  # noqa: N818  (named for what happened)
     """Two streams cannot be laid over each other; the text says where they part."""
 
 
@@ -212,10 +210,7 @@ def transfer(sizes: Sequence[int], seen: Sequence[int], is_tensor: Sequence[bool
     last = [count - 1 - place for place in reversed(backwards)]
     labels = [is_tensor[place] for place in first]
     ambiguous = sum(
-        any(
-            seen[place] == size and is_tensor[place] != chosen
-            for place in range(low, high + 1)
-        )
+        any(seen[place] == size and is_tensor[place] != chosen for place in range(low, high + 1))
         for size, chosen, low, high in zip(sizes, labels, first, last)
     )
     return Labels(labels, ambiguous)

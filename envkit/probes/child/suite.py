@@ -66,14 +66,16 @@ def plan(request: Dict[str, Any]) -> Plan:
 
     """
     if request["suite"] not in SUITES:
-        raise ValueError("there is no suite {!r}".format(request["suite"]))
+        message = "there is no suite {!r}".format(request["suite"])
+        raise ValueError(message)
     suite = SUITES[request["suite"]]
     device = request["device"]
     members = suite.probes[device.split(":")[0]]
     wanted = request.get("probes")
     unknown = sorted(set(wanted or ()) - {probe.name for probe in members})
     if unknown:
-        raise ValueError("suite {} has no probe {}".format(suite.name, ", ".join(unknown)))
+        message = "suite {} has no probe {}".format(suite.name, ", ".join(unknown))
+        raise ValueError(message)
     return Plan(
         suite,
         device,

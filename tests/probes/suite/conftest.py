@@ -51,11 +51,8 @@ def model() -> Any:
 
 
 @pytest.fixture
-def fake_torch(torch: Any, model: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+def fake_torch(torch: Any, model: Any) -> Any:
     """A torch whose CUDA device is the CPU with the model as its allocator."""
     from fake_cuda import FakeTorch  # noqa: PLC0415  (needs torch)
 
-    fake = FakeTorch(torch, model)
-    # What the child's modules get from `import torch` must be the real one.
-    monkeypatch.syspath_prepend(str(Path(__file__).parent))
-    return fake
+    return FakeTorch(torch, model)

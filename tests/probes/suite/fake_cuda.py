@@ -100,9 +100,7 @@ class FakeDevice:
         """Take the workspaces of an operation."""
         if "convolution" in name:
             address = 1 << 52
-            self.free(
-                address, self.malloc(address, CUDNN_WORKSPACE_BYTES), CUDNN_WORKSPACE_BYTES
-            )
+            self.free(address, self.malloc(address, CUDNN_WORKSPACE_BYTES), CUDNN_WORKSPACE_BYTES)
         elif "mm" in name and not self.kept:
             address = 1 << 53
             self.kept.append((address, self.malloc(address, CUBLAS_WORKSPACE_BYTES)))
@@ -121,9 +119,7 @@ class _Recorder(TorchDispatchMode):
         self._device = device
         self._known: weakref.WeakSet[Any] = weakref.WeakSet()
 
-    def __torch_dispatch__(
-        self, func: Any, _types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_dispatch__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
         for tensor in _tensors((args, kwargs)):
             self._known.add(tensor.untyped_storage())
         result = func(*args, **(kwargs or {}))

@@ -3,7 +3,7 @@
 Where two free blocks of equal size could serve a request, torch takes the one at the lower
 address, and the driver picks the addresses: such a choice would make counters differ between
 processes. So the exercises avoid it: equal holes lie in one segment, or nothing depends on which
-is taken. tests/probes/test_exercises.py checks this with the model under scattered addresses.
+is taken. tests/probes/suite/test_probe_exercises.py checks this with the model under scattered addresses.
 Standard library only, no import of any other file of this package.
 """
 
@@ -108,18 +108,22 @@ class _Sequence:
         return (self._state >> 33) % bound
 
 
+#: Per cent: how often the random trace frees before an allocation, and empties the cache after it.
+_FREES, _EMPTIES = 45, 4
+
+
 def random_trace(seed: int) -> List[Operation]:
     """Allocate and free pieces of 4 KiB to 64 MiB in the order that the seed gives."""
     draw = _Sequence(seed)
     operations: List[Operation] = []
     live: List[int] = []
     for number in range(1, 81):
-        if live and draw.below(100) < 45:
+        if live and draw.below(100) < _FREES:
             operations.append(["free", live.pop(draw.below(len(live)))])
         floor = 1 << (12 + draw.below(14))
         operations.append(_malloc(number, floor + draw.below(floor)))
         live.append(number)
-        if draw.below(100) < 4:
+        if draw.below(100) < _EMPTIES:
             operations.append(["empty_cache"])
     return [*operations, *_drop(live), ["empty_cache"]]
 

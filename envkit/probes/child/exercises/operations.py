@@ -113,9 +113,7 @@ class Walk:
     def _moved(self) -> Dict[str, int]:
         now = self._allocator.memory_stats()
         moved = {
-            name: now[name]
-            for name in COUNTERS
-            if name in now and now[name] != self._last[name]
+            name: now[name] for name in COUNTERS if name in now and now[name] != self._last[name]
         }
         self._last.update(moved)
         return moved

@@ -46,10 +46,12 @@ def _must_be_native(place: Place) -> None:
     backend = place.api.allocator_backend(place.torch)
     # Missing: torch before 2.0 has no other backend.
     if not isinstance(backend, place.api.Missing) and backend != NATIVE:
-        raise Unmet("the allocator in effect is {}, not torch's own".format(backend))
+        message = "the allocator in effect is {}, not torch's own".format(backend)
+        raise Unmet(message)
     free = place.free_bytes()
     if free < NEED_BYTES + SPARE_BYTES:
-        raise Unmet("the device has {} bytes free, too few for the exercises".format(free))
+        message = "the device has {} bytes free, too few for the exercises".format(free)
+        raise Unmet(message)
 
 
 def _walk(place: Place, operations: Any) -> Walk:
@@ -67,16 +69,15 @@ def _walk(place: Place, operations: Any) -> Walk:
 
 def _must_count(walk: Walk) -> None:
     if not any(step["counters"] for step in walk.steps):
-        raise Unmet("torch counts nothing: its caching is off (PYTORCH_NO_CUDA_MEMORY_CACHING?)")
+        message = "torch counts nothing: its caching is off (PYTORCH_NO_CUDA_MEMORY_CACHING?)"
+        raise Unmet(message)
 
 
 class _Limit:
     """The user's own memory fraction, put back after an exercise."""
 
     def __init__(self, place: Place) -> None:
-        found = place.api.call(
-            place.torch, "cuda.get_per_process_memory_fraction", place.index
-        )
+        found = place.api.call(place.torch, "cuda.get_per_process_memory_fraction", place.index)
         # Missing: older torch cannot tell, and nothing but code of this process could have set it.
         self._fraction = 1.0 if isinstance(found, place.api.Missing) else float(found)
 

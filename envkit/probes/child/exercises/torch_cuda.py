@@ -18,7 +18,7 @@ SLEEP_CYCLES = 100000000
 SPARE_BYTES = 256 * 1024 * 1024
 
 
-class DeviceOutOfMemory(RuntimeError):
+class DeviceOutOfMemory(RuntimeError):  # noqa: N818  (named for what happened)
     """The allocator said that memory ran out, as the exercise's limit made it."""
 
 
@@ -83,7 +83,8 @@ class TorchAllocator:
         with self._cuda.stream(self._stream(index)):
             done = self._place.api.call(self._place.torch, "cuda._sleep", SLEEP_CYCLES)
         if isinstance(done, self._place.api.Missing):
-            raise Unmet("a stream cannot be kept busy: {}".format(done.reason))
+            message = "a stream cannot be kept busy: {}".format(done.reason)
+            raise Unmet(message)
         self._asleep.add(index)
 
     def _stream(self, index: int) -> Any:
@@ -108,11 +109,10 @@ class TorchAllocator:
             Unmet: this torch has no such limit.
 
         """
-        done = self._place.api.set_memory_fraction(
-            self._place.torch, fraction, self._place.index
-        )
+        done = self._place.api.set_memory_fraction(self._place.torch, fraction, self._place.index)
         if isinstance(done, self._place.api.Missing):
-            raise Unmet("the memory fraction cannot be set: {}".format(done.reason))
+            message = "the memory fraction cannot be set: {}".format(done.reason)
+            raise Unmet(message)
 
     def reset_peak(self) -> None:
         """Set every peak to its current value."""
@@ -137,7 +137,8 @@ class TorchAllocator:
         stats = self.memory_stats()
         left = ["{} = {}".format(name, stats[name]) for name in COUNTERS if stats.get(name)]
         if left:
-            raise Unmet("the allocator is not empty before the exercise: " + ", ".join(left[:4]))
+            message = "the allocator is not empty before the exercise: " + ", ".join(left[:4])
+            raise Unmet(message)
 
     def release(self) -> None:
         """Drop everything that is still held and lift the limit: whatever happened before."""

@@ -55,9 +55,10 @@ def _conv_backward(place: Place, seed: int) -> Outputs:
 def _attention(backend: str) -> Callable[[Place, int], Outputs]:
     def run(place: Place, seed: int) -> Outputs:
         torch = place.torch
-        kernel = place.api.attempt(lambda: _backend(torch, backend))
+        kernel = place.api.attempt(lambda: _backend(backend))
         if isinstance(kernel, place.api.Missing):
-            raise Unmet("this torch cannot choose the backend: {}".format(kernel.reason))
+            message = "this torch cannot choose the backend: {}".format(kernel.reason)
+            raise Unmet(message)
         tokens = 32 if place.kind == "cpu" else 256
         dtype = torch.float32 if place.kind == "cpu" else torch.bfloat16
         query, key, value = (
@@ -65,16 +66,19 @@ def _attention(backend: str) -> Callable[[Place, int], Outputs]:
         )
         out = place.api.attempt(lambda: _attend(kernel, query, key, value))
         if isinstance(out, place.api.Missing):
-            raise Unmet("the backend does not run here: {}".format(out.reason))
+            message = "the backend does not run here: {}".format(out.reason)
+            raise Unmet(message)
         return {"out": out}
 
     return run
 
 
-def _backend(torch: Any, name: str) -> Any:
+def _backend(name: str) -> Any:
+    # It came with torch 2.3.
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
-    return lambda: sdpa_kernel(getattr(SDPBackend, name))
+    backend = getattr(SDPBackend, name)
+    return lambda: sdpa_kernel(backend)
 
 
 def _attend(kernel: Any, query: Any, key: Any, value: Any) -> Any:

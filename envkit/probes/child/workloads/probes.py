@@ -57,10 +57,7 @@ def _run(place: Place, workload: training.Workload, seed: int) -> _Run:
     if place.is_cuda:
         place.reset_peaks()
     stream, outcome = _recorded(place, lambda: training.train(place, workload, seed))
-    if place.is_cuda:
-        peaks = place.peaks()
-    else:
-        peaks = _requested_peak(stream)
+    peaks = place.peaks() if place.is_cuda else _requested_peak(stream)
     return _Run(stream, peaks, outcome.losses, outcome.weights())
 
 
@@ -80,9 +77,7 @@ def _observed(stream: Any) -> Any:
     """Return what a replay of the peaks needs and what differs in every process: addresses."""
     if not isinstance(stream, streams.Stream):
         return None
-    return dict(
-        stream.values(), segments=stream.segments, foreign_frees=stream.foreign_frees
-    )
+    return dict(stream.values(), segments=stream.segments, foreign_frees=stream.foreign_frees)
 
 
 def _report_streams(

@@ -43,14 +43,12 @@ class Outcome(NamedTuple):
         return {"sha256": digests.of_tensors(state.values()), "tensors": len(state)}
 
 
-def _vit(shape: vit.Shape, batch: int, autocast: bool) -> Workload:
+def _vit(shape: vit.Shape, batch: int, *, autocast: bool) -> Workload:
     return Workload(lambda: vit.ViT(shape), Adam, shape.image, shape.classes, batch, autocast)
 
 
-def _resnet(shape: resnet.Shape, batch: int, autocast: bool) -> Workload:
-    return Workload(
-        lambda: resnet.ResNet(shape), SGD, shape.image, shape.classes, batch, autocast
-    )
+def _resnet(shape: resnet.Shape, batch: int, *, autocast: bool) -> Workload:
+    return Workload(lambda: resnet.ResNet(shape), SGD, shape.image, shape.classes, batch, autocast)
 
 
 #: Device kind to workload name to workload. Batches are such that a child should stay under 3 GB
@@ -82,7 +80,8 @@ def must_support(place: Place, workload: Workload) -> None:
     if workload.autocast and place.is_cuda:
         supported = place.api.call(place.torch, "cuda.is_bf16_supported")
         if supported is not True:
-            raise Unmet("torch says that {} has no bfloat16".format(place.name))
+            message = "torch says that {} has no bfloat16".format(place.name)
+            raise Unmet(message)
 
 
 def train(place: Place, workload: Workload, seed: int) -> Outcome:
@@ -117,9 +116,7 @@ def _loss(place: Place, workload: Workload, model: Any) -> Any:
     size = (workload.batch, 3, workload.image, workload.image)
     images = place.torch.randn(size, device=place.device)
     labels = place.torch.randint(0, workload.classes, (workload.batch,), device=place.device)
-    with torch.autocast(
-        place.device.type, dtype=torch.bfloat16, enabled=workload.autocast
-    ):
+    with torch.autocast(place.device.type, dtype=torch.bfloat16, enabled=workload.autocast):
         return functional.cross_entropy(model(images), labels)
 
 

@@ -68,9 +68,7 @@ class ViT(nn.Module):
         self.patches = nn.Conv2d(3, shape.width, shape.patch, stride=shape.patch)
         self.token = nn.Parameter(torch.zeros(1, 1, shape.width))
         self.positions = nn.Parameter(torch.empty(1, tokens, shape.width).normal_(std=0.02))
-        self.blocks = nn.ModuleList(
-            [Block(shape.width, shape.heads) for _ in range(shape.depth)]
-        )
+        self.blocks = nn.ModuleList([Block(shape.width, shape.heads) for _ in range(shape.depth)])
         self.norm = nn.LayerNorm(shape.width, eps=1e-6)
         self.head = nn.Linear(shape.width, shape.classes)
 

@@ -97,7 +97,7 @@ def test_a_stream_that_cannot_be_kept_busy_gives_no_value(
     child: Child, place: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(type(place.torch.cuda), "_sleep")
-    with pytest.raises(child("place").Unmet, match="no torch.cuda._sleep"):
+    with pytest.raises(child("place").Unmet, match=r"no torch\.cuda\._sleep"):
         measure(child, "exercises", place, "streams")
 
 
@@ -234,31 +234,32 @@ class FakeNvml:
     def __init__(self, reasons: int) -> None:
         self._reasons = reasons
 
-    def nvmlInit_v2(self) -> int:
+    def nvmlInit_v2(self) -> int:  # noqa: N802  (names of nvml.h)
         return 0
 
-    def nvmlShutdown(self) -> int:
+    def nvmlShutdown(self) -> int:  # noqa: N802
         return 0
 
-    def nvmlDeviceGetHandleByPciBusId_v2(self, name: bytes, _handle: Any) -> int:
+    def nvmlDeviceGetHandleByPciBusId_v2(  # noqa: N802
+        self, name: bytes, _handle: Any
+    ) -> int:
         return 0 if name == b"00000000:0b:00.0" else 6
 
-    def nvmlDeviceGetCurrentClocksThrottleReasons(self, _handle: Any, reasons: Any) -> int:
+    def nvmlDeviceGetCurrentClocksThrottleReasons(  # noqa: N802
+        self, _handle: Any, reasons: Any
+    ) -> int:
         reasons._obj.value = self._reasons
         return 0
 
 
 @pytest.mark.parametrize(
-    ("reasons", "told"),
-    [
-        (0x1, []),
-        (0x44, ["software power cap", "hardware thermal slowdown"]),
-    ],
+    "case", [(0x1, []), (0x44, ["software power cap", "hardware thermal slowdown"])]
 )
 def test_a_slowdown_is_told_by_its_reason(
-    child: Child, place: Any, monkeypatch: pytest.MonkeyPatch, reasons: int, told: list[str]
+    child: Child, place: Any, monkeypatch: pytest.MonkeyPatch, case: tuple[int, list[str]]
 ) -> None:
     state = child("device_state")
+    reasons, told = case
     monkeypatch.setattr(state.ctypes, "CDLL", lambda _name: FakeNvml(reasons))
     assert state.slowdowns(place) == told
 
@@ -280,9 +281,7 @@ def test_a_family_reports_every_probe_whatever_one_does(
 ) -> None:
     place_module, families, membership = child("place"), child("families"), child("membership")
     probes = [
-        probe
-        for probe in membership.SUITES["quick"].probes["cuda"]
-        if probe.family == "exercises"
+        probe for probe in membership.SUITES["quick"].probes["cuda"] if probe.family == "exercises"
     ]
     measured = child("exercises.probes").measure
 

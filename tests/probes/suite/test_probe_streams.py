@@ -72,7 +72,7 @@ def test_the_order_within_a_run_of_frees_never_counts(
 ) -> None:
     events = [streams.Event("alloc", number, size) for number, size in enumerate(sizes)]
     frees = [streams.Event("free", number, size) for number, size in enumerate(sizes)]
-    mixed = random.Random(seed).sample(frees, len(frees))
+    mixed = random.Random(seed).sample(frees, len(frees))  # noqa: S311  (not for secrets)
     assert streams.canonical(events + frees).values() == streams.canonical(events + mixed).values()
 
 
@@ -91,9 +91,7 @@ def test_a_split_numbers_each_side_afresh_and_places_workspaces(streams: Any) ->
 
 
 def test_a_workspace_between_two_frees_does_not_move_the_tensors(streams: Any) -> None:
-    plain = history(
-        streams, ("alloc", 1, 10), ("alloc", 2, 20), ("free", 2, 20), ("free", 1, 10)
-    )
+    plain = history(streams, ("alloc", 1, 10), ("alloc", 2, 20), ("free", 2, 20), ("free", 1, 10))
     between = history(
         streams,
         ("alloc", 1, 10),

@@ -90,9 +90,7 @@ def test_two_processes_give_equal_values(quick: list[Event], tmp_path: Path) -> 
             assert again[name]["values"] == probe["values"], name
 
 
-def test_the_thread_count_moves_only_what_depends_on_it(
-    quick: list[Event], tmp_path: Path
-) -> None:
+def test_the_thread_count_moves_only_what_depends_on_it(quick: list[Event], tmp_path: Path) -> None:
     other = probes(run(tmp_path, threads=2))
     moved = {
         name for name, probe in probes(quick).items() if other[name]["values"] != probe["values"]
