@@ -1,0 +1,327 @@
+"""torch as the child that imported it describes it, put over what its files say."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from envkit.model.facts import (
+    CudaError,
+    ImportFailure,
+    MappedLibrary,
+    Scalar,
+    SelfTest,
+    TorchDevice,
+    TorchFacts,
+)
+from envkit.model.observed import Absent, Known, NotApplicable, Observed, Unreadable
+from envkit.sources.owners import owners_of
+from envkit.sources.pip_packages import relative_to_prefix
+from envkit.sources.redacted import clipped, escape_control, home_folders, redact
+
+T = TypeVar("T")
+
+SOURCE: Final = "the imported torch"
+MAX_CHARS: Final = 300
+MAX_MESSAGE_CHARS: Final = 1000
+MAX_STDERR_CHARS: Final = 4000
+MAX_ITEMS: Final = 1000
+#: Kinds of file in which an owner is looked for: every other is the system's.
+_IN_PACKAGES = re.compile(r"/(?:site|dist)-packages/")
+
+Convert = Callable[[Any], T]
+
+
+def imported_torch_facts(  # noqa: PLR0913 (what the child sent, each part by its name)
+    static: TorchFacts,
+    values: Mapping[str, object],
+    *,
+    prefix: Path | None,
+    environ: Mapping[str, str],
+    failure: ImportFailure | None = None,
+    why_missing: str = "the child did not tell",
+    self_tests: Sequence[Mapping[str, object]] = (),
+    stderr: bytes = b"",
+) -> TorchFacts:
+    """Return the facts of torch after a child has tried to import it.
+
+    Args:
+        static: what the files say; stays where the child says nothing better.
+        values: `values` of the child's event `facts`; empty when the import failed.
+        prefix: prefix of the target, for paths and owners.
+        environ: environment of the target.
+        failure: how the import failed (`import_failure`), None when it worked.
+        why_missing: reason for what was not told, e.g. that the child crashed later on.
+        self_tests: the child's `self_test` events.
+        stderr: end of what the child wrote to standard error.
+
+    """
+    homes = home_folders(environ)
+    reason = f"torch could not be imported: {failure.message}" if failure else why_missing
+    told = _Told(values, clipped(reason, MAX_CHARS))
+    location = _location(values.get("file"), prefix, homes)
+    return TorchFacts(
+        version=told.over(static.version, "version", _text),
+        cuda=told.over(static.cuda, "cuda_version", _text),
+        hip=told.over(static.hip, "hip_version", _text),
+        channel=static.channel,
+        installer=static.installer,
+        location=static.location if location is None else location,
+        git_version=told.over(static.git_version, "git_version", _text),
+        import_failure=_failure_state(failure, homes),
+        arch_list=told.fact("arch_list", _texts),
+        cuda_available=told.fact("cuda_available", _bool),
+        cuda_error=told.fact("cuda_init_error", _cuda_error),
+        devices=told.fact("devices", _devices),
+        cudnn_compiled=told.fact("cudnn_version_compiled", _int),
+        cudnn=told.fact("cudnn_version_loaded", _int),
+        nccl=told.fact("nccl_version", _text),
+        cublas=told.fact("cublas_version", _text),
+        allocator_backend=told.fact("allocator_backend", _text),
+        allocator_settings=told.fact("allocator_settings", _scalars),
+        flags=told.fact("flags", _scalars),
+        threads=told.fact("threads", _intra_threads),
+        numpy=told.fact("numpy_version", _text),
+        libraries=told.fact(
+            "mapped_libraries", lambda found: _libraries(found, prefix, environ, homes)
+        ),
+        self_tests=_self_tests(self_tests, told.reason),
+        stderr_tail=_stderr_tail(stderr, homes),
+    )
+
+
+# --- states -------------------------------------------------------------------------------------
+
+
+class _Told:
+    """The child's values; a value that it could not give is an object that says so."""
+
+    def __init__(self, values: Mapping[str, object], reason: str) -> None:
+        self._values = values
+        self.reason = reason
+
+    def fact(self, name: str, convert: Convert[T]) -> Observed[T]:
+        source = f"{SOURCE}: {name}"
+        if name not in self._values:
+            return Unreadable(reason=self.reason, source=source)
+        value = self._values[name]
+        state = state_without_value(value, source)
+        if state is not None:
+            return state
+        try:
+            return Known(value=convert(value), source=source)
+        except (TypeError, ValueError, KeyError) as error:
+            reason = f"the child's answer has another form: {clipped(str(error), MAX_CHARS)}"
+            return Unreadable(reason=escape_control(reason), source=source)
+
+    def over(self, static: Observed[T], name: str, convert: Convert[T]) -> Observed[T]:
+        """Prefer the child's answer; what the files say stands where it has none."""
+        fact = self.fact(name, convert)
+        return static if isinstance(fact, Unreadable) else fact
+
+
+def state_without_value(value: object, source: str) -> Absent | Unreadable | NotApplicable | None:
+    """Return the state that the child sent in place of a value, or None if it sent a value."""
+    if value is None:
+        return Absent(source=source, reason="torch says None")
+    if not isinstance(value, Mapping) or len(value) != 1:
+        return None
+    (kind, reason), *_ = value.items()
+    text = redact(str(reason), homes=(), limit=MAX_CHARS)
+    if kind == "absent":
+        return Absent(source=source, reason=text)
+    if kind == "unreadable":
+        return Unreadable(source=source, reason=text)
+    if kind == "not_applicable":
+        return NotApplicable(source=source, reason=text)
+    return None
+
+
+def _failure_state(failure: ImportFailure | None, homes: Sequence[str]) -> Observed[ImportFailure]:
+    source = "import torch"
+    if failure is None:
+        return Absent(source=source, reason="torch could be imported")
+    message = redact(failure.message, homes=homes, limit=MAX_MESSAGE_CHARS)
+    return Known(value=msgspec.structs.replace(failure, message=message), source=source)
+
+
+def import_failure(
+    error: Mapping[str, object] | None,
+    *,
+    signal: str | None,
+    exit_code: int | None,
+    timed_out: bool,
+    stage: str,
+) -> ImportFailure:
+    """Describe an import that did not work.
+
+    Args:
+        error: the child's event `error`, where it sent one.
+        signal: name of the signal that ended the child.
+        exit_code: its exit code.
+        timed_out: whether it was ended at the time limit.
+        stage: the last stage it announced.
+
+    """
+    if error is not None:
+        message = str(error.get("message") or "")
+        last_line = (message.strip().splitlines() or ["no message"])[-1]
+        return ImportFailure(how="raised", message=f"{error.get('type', 'Error')}: {last_line}")
+    if timed_out:
+        return ImportFailure(how="timed_out", message=f"no answer in time, last stage: {stage}")
+    if signal is not None:
+        return ImportFailure(how="crashed", message=f"{signal}, last stage: {stage}")
+    return ImportFailure(how="exited", message=f"exit code {exit_code}, last stage: {stage}")
+
+
+# --- values -------------------------------------------------------------------------------------
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        message = f"not a text: {value!r}"
+        raise TypeError(message)
+    return redact(value, homes=(), limit=MAX_CHARS)
+
+
+def _int(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        message = f"not a whole number: {value!r}"
+        raise TypeError(message)
+    return value
+
+
+def _bool(value: Any) -> bool:
+    if not isinstance(value, bool):
+        message = f"neither true nor false: {value!r}"
+        raise TypeError(message)
+    return value
+
+
+def _items(value: Any) -> list[Any]:
+    if not isinstance(value, list) or len(value) > MAX_ITEMS:
+        message = f"not a list of at most {MAX_ITEMS} entries"
+        raise TypeError(message)
+    return value
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    return tuple(_text(item) for item in _items(value))
+
+
+def _intra_threads(value: Any) -> int:
+    return _int(value["intra"])
+
+
+def _cuda_error(value: Any) -> CudaError:
+    return CudaError(
+        code=_int(value["code"]),
+        name=_text(value.get("name", "")),
+        message=_text(value.get("message", "")),
+    )
+
+
+def _devices(value: Any) -> tuple[TorchDevice, ...]:
+    return tuple(
+        TorchDevice(
+            index=_int(device["index"]),
+            name=_text(device["name"]),
+            capability=_text(device["capability"]),
+            memory_bytes=_int(device["memory_bytes"]),
+            sm_count=_int(device["sm_count"]),
+        )
+        for device in _items(value)
+    )
+
+
+def _scalars(value: Any) -> dict[str, Scalar]:
+    """Return plain values by name; one that this torch does not have is left out."""
+    if not isinstance(value, dict):
+        message = f"not an object: {value!r}"
+        raise TypeError(message)
+    found: dict[str, Scalar] = {}
+    for name in sorted(value, key=str)[:MAX_ITEMS]:
+        item = value[name]
+        if state_without_value(item, "") is not None:
+            continue
+        plain = item if isinstance(item, bool | int | float) else _written(item)
+        found[escape_control(str(name))[:MAX_CHARS]] = plain
+    return found
+
+
+def _written(item: object) -> str:
+    text = item if isinstance(item, str) else msgspec.json.encode(item).decode()
+    return redact(text, homes=(), limit=MAX_CHARS)
+
+
+def _location(file: object, prefix: Path | None, homes: Sequence[str]) -> Observed[str] | None:
+    if not isinstance(file, str) or not file:
+        return None
+    return Known(value=_place(Path(file).parent, prefix, homes), source=f"{SOURCE}: file")
+
+
+def _place(path: Path, prefix: Path | None, homes: Sequence[str]) -> str:
+    """Write a path relative to the prefix, whichever of its two names the path begins with."""
+    if prefix is None:
+        return clipped(escape_control(redact(str(path), homes=homes)))
+    real = Path(os.path.realpath(prefix))
+    inside = real if path.is_relative_to(real) else prefix
+    return relative_to_prefix(path, inside, homes)
+
+
+def _libraries(
+    value: Any, prefix: Path | None, environ: Mapping[str, str], homes: Sequence[str]
+) -> tuple[MappedLibrary, ...]:
+    paths = [Path(item["path"]) for item in _items(value)]
+    owned = [path for path in paths if _may_have_owner(path, prefix)]
+    owners = owners_of(owned, prefix, environ) if prefix is not None and owned else {}
+    return tuple(
+        MappedLibrary(
+            name=escape_control(path.name)[:MAX_CHARS],
+            path=_place(path, prefix, homes),
+            owner=owners.get(path, ""),
+        )
+        for path in sorted(paths, key=lambda path: (path.name, str(path)))
+    )
+
+
+def _may_have_owner(path: Path, prefix: Path | None) -> bool:
+    if _IN_PACKAGES.search(path.as_posix()):
+        return True
+    if prefix is None:
+        return False
+    return path.is_relative_to(os.path.realpath(prefix)) or path.is_relative_to(prefix)
+
+
+def _self_tests(
+    events: Sequence[Mapping[str, object]], reason: str
+) -> Observed[tuple[SelfTest, ...]]:
+    source = "operations with known answers in the child"
+    if not events:
+        return Unreadable(reason=reason, source=source)
+    fields = [
+        {name: event[name] for name in ("name", "status", "reason") if event.get(name)}
+        for event in events
+    ]
+    try:
+        found = msgspec.convert(fields, tuple[SelfTest, ...])
+    except msgspec.ValidationError as error:
+        return Unreadable(reason=f"the child's answer has another form: {error}", source=source)
+    return Known(value=found, source=source)
+
+
+def _stderr_tail(stderr: bytes, homes: Sequence[str]) -> Observed[str]:
+    source = "standard error of the child"
+    text = stderr.decode("utf-8", "replace").strip()
+    if not text:
+        return Absent(source=source, reason="nothing was written")
+    if len(text) > MAX_STDERR_CHARS:
+        # From the next whole line on: a cut address could hide its credentials from `redact`.
+        text = text[-MAX_STDERR_CHARS:].partition("\n")[2]
+    shown = redact(text, homes=homes, limit=MAX_STDERR_CHARS, keep="\n\t")
+    return Known(value=shown, source=source)
