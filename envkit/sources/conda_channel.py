@@ -24,8 +24,8 @@ def channel_name(url: str, channel: str = "") -> str:
         channel: what the record itself says, a name or an address with or without the platform.
 
     """
-    address = _ARCHIVE.sub("", url.strip()) if "://" in url else channel.strip()
-    address = _SUBDIR.sub("", without_credentials(address)).rstrip("/")
+    address = without_credentials(url if "://" in url else channel).strip()
+    address = _SUBDIR.sub("", _ARCHIVE.sub("", address)).rstrip("/")
     named = _NAMED_HOST.match(address)
     name = named.group(1) if named else address
     if _DEFAULTS.match(name):

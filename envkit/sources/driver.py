@@ -19,7 +19,7 @@ from envkit.model.observed import (
     value_of,
 )
 from envkit.sources.files import NotRead, is_there, read_text
-from envkit.sources.probe_answers import Answers, Asked, readable
+from envkit.sources.probe_answers import Answers, Asked, Failure, readable
 from envkit.sources.redacted import redact
 
 NVML: Final = "NVML"
@@ -211,7 +211,7 @@ def _nvml_error(answers: Answers) -> Observed[str]:
     if answers.nvml is None:
         return Known(value=readable(silent or "NVML was not asked"), source=NVML)
     if answers.nvml.error is not None:
-        return Known(value=readable(answers.nvml.error.message) or "unknown error", source=NVML)
+        return Known(value=nvml_words(answers.nvml.error), source=NVML)
     if silent is not None:
         return Known(value=readable(silent), source=NVML)
     failed = _first_error(answers.nvml.driver_version, answers.nvml.gpu_count)
@@ -222,7 +222,13 @@ def _nvml_error(answers: Answers) -> Observed[str]:
 
 def _first_error(*questions: Asked | None) -> str | None:
     errors = (asked.error for asked in questions if asked and asked.error)
-    return next((readable(error.message) for error in errors), None)
+    return next((nvml_words(error) for error in errors), None)
+
+
+def nvml_words(error: Failure) -> str:
+    """Return NVML's text with its number, which newer and older texts have in common."""
+    text = readable(error.message) or "unknown error"
+    return f"{text} (NVML error {error.code})" if error.code else text
 
 
 def _cuda_error(answers: Answers) -> Observed[CudaError]:

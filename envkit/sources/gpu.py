@@ -16,6 +16,7 @@ from envkit.model.observed import (
     Observed,
     Unreadable,
 )
+from envkit.sources.driver import nvml_words
 from envkit.sources.probe_answers import Answers, Asked, readable
 
 T = TypeVar("T")
@@ -89,7 +90,7 @@ def _no_devices(answers: Answers, driver: Observed[str]) -> Observed[tuple[Gpu, 
         return Absent(source=sources, reason="no NVIDIA driver is there to list any")
     reasons = dict(answers.why_silent)
     if answers.nvml and answers.nvml.error:
-        reasons["nvml"] = answers.nvml.error.message
+        reasons["nvml"] = nvml_words(answers.nvml.error)
     if error is not None:
         reasons["libcuda"] = error.name or f"cuInit gave error {error.code}"
     elif answers.libcuda is not None and not answers.libcuda.found:

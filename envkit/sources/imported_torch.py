@@ -57,7 +57,7 @@ def imported_torch_facts(  # noqa: PLR0913 (what the child sent, each part by it
         environ: environment of the target.
         failure: how the import failed (`import_failure`), None when it worked.
         why_missing: reason for what was not told, e.g. that the child crashed later on.
-        self_tests: the child's `self_test` events.
+        self_tests: the outcomes in the child's event `self_test`: name, status, reason, kind.
         stderr: end of what the child wrote to standard error.
 
     """
@@ -304,15 +304,19 @@ def _self_tests(
     source = "operations with known answers in the child"
     if not events:
         return Unreadable(reason=reason, source=source)
-    fields = [
-        {name: event[name] for name in ("name", "status", "reason") if event.get(name)}
-        for event in events
-    ]
     try:
-        found = msgspec.convert(fields, tuple[SelfTest, ...])
+        found = msgspec.convert([_outcome(event) for event in events], tuple[SelfTest, ...])
     except msgspec.ValidationError as error:
         return Unreadable(reason=f"the child's answer has another form: {error}", source=source)
     return Known(value=found, source=source)
+
+
+def _outcome(event: Mapping[str, object]) -> dict[str, object]:
+    kind, reason = event.get("kind") or "", str(event.get("reason") or "")
+    if kind not in {"", "other"}:
+        reason = f"{kind}: {reason}"
+    named = {key: event[key] for key in ("name", "status") if key in event}
+    return {**named, "reason": redact(reason, homes=(), limit=MAX_CHARS)}
 
 
 def _stderr_tail(stderr: bytes, homes: Sequence[str]) -> Observed[str]:

@@ -30,14 +30,16 @@ _QUESTION: Final = "import sys; print(sys.executable); print(sys.prefix)"
 def ask_interpreter(python: Path, environ: Mapping[str, str]) -> tuple[Path, Path] | None:
     """Start an interpreter to ask for its executable and prefix; None if it does not tell."""
     ended = run(
-        [python, "-I", "-S", "-B", "-c", _QUESTION],
+        # Not -S: before Python 3.14 it is `site` that makes a venv's prefix the venv's.
+        [python, "-I", "-B", "-c", _QUESTION],
         timeout_s=ASK_LIMIT_S,
         env=environ,
         max_stdout_bytes=1 << 16,
     )
     if not isinstance(ended, Completed) or ended.returncode != 0:
         return None
-    lines = ended.stdout.decode("utf-8", "surrogateescape").splitlines()
+    # The last two: a sitecustomize may have printed before.
+    lines = ended.stdout.decode("utf-8", "surrogateescape").splitlines()[-2:]
     if len(lines) != 2 or not all(Path(line).is_absolute() for line in lines):  # noqa: PLR2004
         return None
     return Path(lines[0]), Path(lines[1])

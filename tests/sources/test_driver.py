@@ -148,7 +148,7 @@ def test_the_halves_of_a_driver_can_differ(tmp_path: Path) -> None:
     )
     assert known(found.kernel_module) == "535.104.05"
     assert known(found.user_library) == "580.65.06"
-    assert known(found.nvml_error) == "Driver/library version mismatch"
+    assert known(found.nvml_error) == "Driver/library version mismatch (NVML error 18)"
     assert known(found.cuda_error).code == 803
 
 
