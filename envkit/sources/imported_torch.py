@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -16,6 +16,7 @@ from envkit.model.facts import (
     MappedLibrary,
     Scalar,
     SelfTest,
+    Setting,
     TorchDevice,
     TorchFacts,
 )
@@ -65,12 +66,11 @@ def imported_torch_facts(  # noqa: PLR0913 (what the child sent, each part by it
     reason = f"torch could not be imported: {failure.message}" if failure else why_missing
     told = _Told(values, clipped(reason, MAX_CHARS))
     location = _location(values.get("file"), prefix, homes)
-    return TorchFacts(
+    return msgspec.structs.replace(
+        static,
         version=told.over(static.version, "version", _text),
         cuda=told.over(static.cuda, "cuda_version", _text),
         hip=told.over(static.hip, "hip_version", _text),
-        channel=static.channel,
-        installer=static.installer,
         location=static.location if location is None else location,
         git_version=told.over(static.git_version, "git_version", _text),
         import_failure=_failure_state(failure, homes),
@@ -83,7 +83,7 @@ def imported_torch_facts(  # noqa: PLR0913 (what the child sent, each part by it
         nccl=told.fact("nccl_version", _text),
         cublas=told.fact("cublas_version", _text),
         allocator_backend=told.fact("allocator_backend", _text),
-        allocator_settings=told.fact("allocator_settings", _scalars),
+        allocator_settings=told.fact("allocator_settings", _settings),
         flags=told.fact("flags", _scalars),
         threads=told.fact("threads", _intra_threads),
         numpy=told.fact("numpy_version", _text),
@@ -241,17 +241,33 @@ def _devices(value: Any) -> tuple[TorchDevice, ...]:
 
 def _scalars(value: Any) -> dict[str, Scalar]:
     """Return plain values by name; one that this torch does not have is left out."""
+    return {
+        name: item if isinstance(item, bool | int | float) else _written(item)
+        for name, item in _named(value)
+    }
+
+
+def _settings(value: Any) -> dict[str, Setting]:
+    """Return settings by name; a table of whole numbers stays one."""
+    return {
+        name: item if isinstance(item, bool | int | float) or _is_table(item) else _written(item)
+        for name, item in _named(value)
+    }
+
+
+def _named(value: Any) -> Iterator[tuple[str, Any]]:
     if not isinstance(value, dict):
         message = f"not an object: {value!r}"
         raise TypeError(message)
-    found: dict[str, Scalar] = {}
     for name in sorted(value, key=str)[:MAX_ITEMS]:
-        item = value[name]
-        if state_without_value(item, "") is not None:
-            continue
-        plain = item if isinstance(item, bool | int | float) else _written(item)
-        found[escape_control(str(name))[:MAX_CHARS]] = plain
-    return found
+        if state_without_value(value[name], "") is None:
+            yield escape_control(str(name))[:MAX_CHARS], value[name]
+
+
+def _is_table(item: object) -> bool:
+    return isinstance(item, dict) and all(
+        isinstance(number, int) and not isinstance(number, bool) for number in item.values()
+    )
 
 
 def _written(item: object) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +18,15 @@ from envkit.model.facts import (
     PipFacts,
     TorchFacts,
 )
-from envkit.model.observed import Absent, Known, NotApplicable, Observed, Unreadable, value_of
+from envkit.model.observed import (
+    NOT_RECORDED,
+    Absent,
+    Known,
+    NotApplicable,
+    Observed,
+    Unreadable,
+    value_of,
+)
 from envkit.sources.files import NotRead, is_folder, read_text
 from envkit.sources.pip_packages import relative_to_prefix
 from envkit.sources.redacted import clipped, escape_control, home_folders
@@ -36,6 +45,8 @@ _INDEX_TAG = re.compile(
     r"(?:cpu|cu\d{2,3}|rocm[\d.]{1,10}|xpu)(?:\.cxx11\.abi|\.with\.pypi\.cudnn)?"
 )
 _NVIDIA_TAG = re.compile(r"(?:[0-9a-f]{7,12}\.)?nv\d{2}\.\d{1,2}")
+#: Distributions that make a build without CUDA compute on something else.
+_EXTENSIONS: Final = {"torch-npu": "npu", "torch-xla": "tpu"}
 NOT_INSTALLED: Final = "torch is not installed"
 
 Literal = str | bool | int | float | None
@@ -63,9 +74,11 @@ def read_torch_build(
     if folder is None and distribution is None:
         return _everything(_no_torch(prefix, folders, pip, record))
     build = _build(prefix, folder, distribution, environ)
+    names = {one.name for one in value_of(pip.distributions) or ()}
     installer = _installer(distribution, record, conda)
     return msgspec.structs.replace(
         build,
+        accelerator=_accelerator(build, names, sys.platform),
         installer=installer,
         channel=_channel(installer, distribution, record, conda),
         import_failure=NotApplicable(reason="the import was not tried", source="import torch"),
@@ -81,6 +94,7 @@ def _everything(state: Absent | Unreadable | NotApplicable) -> TorchFacts:
         version=state,
         cuda=other,
         hip=other,
+        accelerator=other,
         channel=other,
         installer=other,
         location=other,
@@ -154,6 +168,7 @@ def _build(
         cuda=_text(written, "cuda", "the build has no CUDA"),
         hip=_text(written, "hip", "the build has no ROCm"),
         git_version=_text(written, "git_version"),
+        accelerator=_told_accelerator(written),
         location=location,
     )
 
@@ -181,6 +196,26 @@ def _literal(text: str) -> tuple[Literal] | None:
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return None
     return (value,) if value is None or isinstance(value, str | bool | int | float) else None
+
+
+def _accelerator(build: TorchFacts, names: Collection[str], system: str) -> Observed[str]:
+    """Tell what the build computes on; an extension for other hardware is a distribution apart."""
+    if isinstance(build.accelerator, Known):
+        return build.accelerator
+    if isinstance(build.cuda, Unreadable) or isinstance(build.hip, Unreadable):
+        return Unreadable(reason="the build could not be read", source="torch/version.py")
+    extension = next((kind for name, kind in _EXTENSIONS.items() if name in names), None)
+    if extension is not None:
+        return Known(value=extension, source="distributions beside torch")
+    kind = "mps" if system == "darwin" else "cpu"
+    return Known(value=kind, source="torch/version.py")
+
+
+def _told_accelerator(written: Mapping[str, Literal]) -> Observed[str]:
+    for name, kind in (("hip", "rocm"), ("cuda", "cuda"), ("xpu", "xpu")):
+        if isinstance(written.get(name), str):
+            return Known(value=kind, source="torch/version.py")
+    return NOT_RECORDED
 
 
 def _text(written: Mapping[str, Literal], name: str, none_means: str = "") -> Observed[str]:
