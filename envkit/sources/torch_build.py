@@ -31,6 +31,7 @@ from envkit.sources.files import NotRead, is_folder, read_text
 from envkit.sources.pip_packages import relative_to_prefix
 from envkit.sources.redacted import clipped, escape_control, home_folders
 from envkit.sources.site_folders import site_folders
+from envkit.sources.torch_origin import torch_channel, torch_installer
 
 MAX_VERSION_FILE_BYTES: Final = 64 << 10
 MAX_CHARS: Final = 200
@@ -40,11 +41,6 @@ _ASSIGNMENT = re.compile(
 )
 #: conda packages that hold torch, the first found counts.
 _CONDA_NAMES: Final = ("pytorch", "pytorch-gpu", "pytorch-cpu", "libtorch")
-#: Local version tags of the wheels on PyTorch's own index.
-_INDEX_TAG = re.compile(
-    r"(?:cpu|cu\d{2,3}|rocm[\d.]{1,10}|xpu)(?:\.cxx11\.abi|\.with\.pypi\.cudnn)?"
-)
-_NVIDIA_TAG = re.compile(r"(?:[0-9a-f]{7,12}\.)?nv\d{2}\.\d{1,2}")
 #: Distributions that make a build without CUDA compute on something else.
 _EXTENSIONS: Final = {"torch-npu": "npu", "torch-xla": "tpu"}
 NOT_INSTALLED: Final = "torch is not installed"
@@ -75,12 +71,12 @@ def read_torch_build(
         return _everything(_no_torch(prefix, folders, pip, record))
     build = _build(prefix, folder, distribution, environ)
     names = {one.name for one in value_of(pip.distributions) or ()}
-    installer = _installer(distribution, record, conda)
+    installer = torch_installer(distribution, record, conda)
     return msgspec.structs.replace(
         build,
         accelerator=_accelerator(build, names, sys.platform),
         installer=installer,
-        channel=_channel(installer, distribution, record, conda),
+        channel=torch_channel(installer, distribution, record, conda),
         import_failure=NotApplicable(reason="the import was not tried", source="import torch"),
     )
 
@@ -236,61 +232,3 @@ def _distribution_version(
     if isinstance(written, Known) or distribution is None or not distribution.version:
         return written
     return Known(value=distribution.version, source="metadata of the distribution torch")
-
-
-# --- where it came from -------------------------------------------------------------------------
-
-
-def _installer(
-    distribution: PipDistribution | None, record: CondaPackage | None, conda: CondaFacts
-) -> Observed[str]:
-    source = "INSTALLER of the distribution torch"
-    if distribution is not None and distribution.installer:
-        return Known(value=distribution.installer, source=source)
-    if record is not None:
-        return Known(value="conda", source="conda-meta")
-    if isinstance(conda.packages, Unreadable):
-        return Unreadable(reason=conda.packages.reason, source="conda-meta")
-    if distribution is not None and _is_built_here(distribution.version):
-        return Known(value="source", source="version of the distribution torch")
-    return Unreadable(reason="no installer left its name", source=source)
-
-
-def _channel(
-    installer: Observed[str],
-    distribution: PipDistribution | None,
-    record: CondaPackage | None,
-    conda: CondaFacts,
-) -> Observed[str]:
-    if value_of(installer) == "conda":
-        if record is not None and record.channel:
-            return Known(value=record.channel, source=f"conda-meta: {record.name}")
-        reason = "the conda record of torch names no channel"
-        if record is None and isinstance(conda.packages, Unreadable):
-            reason = conda.packages.reason
-        return Unreadable(reason=reason, source="conda-meta")
-    if distribution is None or not distribution.version:
-        return Unreadable(reason="no metadata say where torch came from", source="site-packages")
-    return Known(
-        value=wheel_channel(distribution.version),
-        source=f"version {distribution.version} of the distribution torch",
-    )
-
-
-def wheel_channel(version: str) -> str:
-    """Tell from the version in a wheel's metadata where the wheel was published.
-
-    Wheels on the Python index have no local tag in their metadata, though `torch.__version__` has;
-    those of PyTorch's own index say `+cu124`; NVIDIA's containers say `+nv25.4`.
-    """
-    _, _, local = version.partition("+")
-    if _INDEX_TAG.fullmatch(local):
-        return "pytorch"
-    if _NVIDIA_TAG.fullmatch(local):
-        return "nvidia"
-    return "source" if _is_built_here(version) else "pypi"
-
-
-def _is_built_here(version: str) -> bool:
-    _, plus, local = version.partition("+")
-    return bool(plus) and not _INDEX_TAG.fullmatch(local) and not _NVIDIA_TAG.fullmatch(local)

@@ -10,7 +10,8 @@ from envkit.model.facts import TorchFacts
 from envkit.model.observed import Absent, Known, NotApplicable, Unreadable
 from envkit.sources.conda_prefix import read_conda
 from envkit.sources.pip_packages import read_pip
-from envkit.sources.torch_build import literal_assignments, read_torch_build, wheel_channel
+from envkit.sources.torch_build import literal_assignments, read_torch_build
+from envkit.sources.torch_origin import wheel_channel
 
 from .trees import conda_record, dist_info, known, plant
 
