@@ -18,6 +18,15 @@ Setting: TypeAlias = Scalar | dict[str, int]
 OsName: TypeAlias = Literal["linux", "windows", "wsl", "macos"]
 
 
+class Waiver(msgspec.Struct, frozen=True, kw_only=True):
+    """A finding that the configuration says not to count."""
+
+    code: str
+    reason: str
+    until: str
+    """Last day on which it holds, `2027-01-31`."""
+
+
 class RequestFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the user asked to be judged; kept so that a saved report gives the same verdict."""
 
@@ -28,6 +37,10 @@ class RequestFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     spec: Observed[str] = NOT_RECORDED
     needs_gpu: Observed[bool] = NOT_RECORDED
     """Whether the device asked for, or the spec, needs a usable NVIDIA GPU."""
+    fail_on: Observed[str] = NOT_RECORDED
+    """From which weight on the verdict is not good: `error`, `warning` or `unknown`."""
+    waivers: Observed[tuple[Waiver, ...]] = NOT_RECORDED
+    """Waivers of the configuration in force, expired ones included."""
 
 
 class CudaError(msgspec.Struct, frozen=True, kw_only=True):
