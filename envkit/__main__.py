@@ -6,11 +6,13 @@ Whatever a command raises becomes a message with a next step on stderr (with `--
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
 import traceback
 from collections.abc import Sequence
+from itertools import pairwise
 from types import FrameType
 
 import click
@@ -31,28 +33,21 @@ def main(arguments: Sequence[str]) -> int:
     _stop_on_signals()
     try:
         return _invoke(list(arguments))
-    except EnvkitError as error:
-        _show(error, arguments)
-        return error.exit_code
-    except (KeyboardInterrupt, click.Abort):
-        interrupted = InterruptedByUser("Interrupted.", next_step="")
-        _show(interrupted, arguments)
-        return interrupted.exit_code
     except click.exceptions.Exit as done:
         return done.exit_code
-    except click.ClickException as error:
-        usage = _usage_error(error)
-        _show(usage, arguments)
-        return usage.exit_code
     except BrokenPipeError:
-        forget_stdout()
+        forget_stdout()  # whoever read our output has seen enough
         return 0
+    except EnvkitError as error:
+        return _end(error, arguments)
+    except (KeyboardInterrupt, click.Abort):
+        return _end(InterruptedByUser("Interrupted.", next_step=""), arguments)
+    except click.ClickException as error:
+        return _end(_usage_error(error), arguments)
     except Exception as error:  # noqa: BLE001 (the boundary: what arrives here is a fault of ours)
-        fault = _internal_error(error)
-        _show(fault, arguments)
         if _wants_traceback(arguments):
             traceback.print_exception(error)
-        return fault.exit_code
+        return _end(_internal_error(error), arguments)
 
 
 def _invoke(arguments: list[str]) -> int:
@@ -65,13 +60,16 @@ def _invoke(arguments: list[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _show(error: EnvkitError, arguments: Sequence[str]) -> None:
+def _end(error: EnvkitError, arguments: Sequence[str]) -> int:
+    """Say what went wrong, and return the exit code that goes with it."""
     if _wants_json(arguments):
-        emit(_document(error))
-        return
+        with contextlib.suppress(UsageError):  # stdout cannot be written: the code still says it
+            emit(_document(error))
+        return error.exit_code
     _complain(f"envkit: {printable(error.message)}")
     if error.next_step:
         _complain(f"  next: {printable(error.next_step)}")
+    return error.exit_code
 
 
 def _complain(line: str) -> None:
@@ -124,10 +122,8 @@ def _internal_error(error: Exception) -> InternalError:
 def _wants_json(arguments: Sequence[str]) -> bool:
     # Asked of the raw arguments: the error may be that they cannot be parsed.
     own = _before_dashes(arguments)
-    pairs = zip(own, own[1:], strict=False)
-    return (
-        "--json" in own or "--format=json" in own or any(p == ("--format", "json") for p in pairs)
-    )
+    asked = {"--json", "--format=json"} & {*own}
+    return bool(asked) or ("--format", "json") in pairwise(own)
 
 
 def _wants_traceback(arguments: Sequence[str]) -> bool:
@@ -152,7 +148,8 @@ def _stop_on_signals() -> None:
 
 
 def _stop(number: int, _: FrameType | None) -> None:
-    raise InterruptedByUser(f"Stopped by {signal.Signals(number).name}.", next_step="")
+    message = f"Stopped by {signal.Signals(number).name}."
+    raise InterruptedByUser(message, next_step="")
 
 
 if __name__ == "__main__":

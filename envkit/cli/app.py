@@ -1,4 +1,4 @@
-"""The command `envkit`: which commands there are; their files are loaded only when they are used."""
+"""The command `envkit`: which commands there are; each is loaded only when it is used."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 import click
 
-from envkit.cli.command import EnvkitCommand, epilog_lines, version_option
+from envkit.cli.command import epilog_lines, version_option
 from envkit.errors import UsageError
 
 
@@ -82,7 +82,8 @@ def unknown_command(name: str) -> UsageError:
     """Say that there is no such command, and which one may be meant."""
     near = difflib.get_close_matches(name, COMMANDS, n=1, cutoff=0.5)
     step = f"Did you mean `envkit {near[0]}`?" if near else "`envkit --help` lists the commands."
-    return UsageError(f"There is no command {name!r}.", next_step=step)
+    message = f"There is no command {name!r}."
+    return UsageError(message, next_step=step)
 
 
 @click.group(
@@ -96,10 +97,6 @@ def unknown_command(name: str) -> UsageError:
 def app(context: click.Context) -> None:
     """Prove that a PyTorch experiment will behave the same on two machines."""
     if context.invoked_subcommand is None:
-        raise UsageError(
-            "No command was given.", next_step="`envkit verify` checks this machine; "
-            "`envkit --help` lists the commands."
-        )
-
-
-__all__ = ["COMMANDS", "EnvkitCommand", "app", "unknown_command"]
+        message = "No command was given."
+        step = "`envkit verify` checks this machine; `envkit --help` lists the commands."
+        raise UsageError(message, next_step=step)

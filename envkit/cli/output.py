@@ -41,10 +41,9 @@ def emit(text: str) -> None:
         forget_stdout()
     except OSError as error:
         forget_stdout()
-        raise UsageError(
-            f"The output could not be written: {error.strerror or error}.",
-            next_step="Check where standard output leads; -o FILE saves the report too.",
-        ) from error
+        message = f"The output could not be written: {error.strerror or error}."
+        step = "Check where standard output leads; -o FILE saves the report too."
+        raise UsageError(message, next_step=step) from error
 
 
 def forget_stdout() -> None:

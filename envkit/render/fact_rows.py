@@ -15,6 +15,8 @@ Row = tuple[str, str]
 
 MOST_GPUS: Final = 8
 _GIB: Final = 1 << 30
+#: From cuDNN 9 on the integer has two digits more for the major version (cudnn_version.h).
+_CUDNN_9: Final = 90_000
 
 
 def rows(facts: Facts, *, everything: bool = False) -> list[Row]:
@@ -25,6 +27,13 @@ def rows(facts: Facts, *, everything: bool = False) -> list[Row]:
 def gib(size_bytes: int) -> str:
     """Say a number of bytes in GiB with one digit."""
     return f"{size_bytes / _GIB:.1f} GiB"
+
+
+def cudnn_version(number: int) -> str:
+    """Write cuDNN's integer as people do: 91501 is `9.15.1`, 8907 is `8.9.7`."""
+    major_unit = 10_000 if number >= _CUDNN_9 else 1_000
+    major, rest = divmod(number, major_unit)
+    return f"{major}.{rest // 100}.{rest % 100}"
 
 
 def _short_rows(facts: Facts) -> Iterator[Row]:
@@ -78,7 +87,7 @@ def _torch(torch: TorchFacts) -> Iterator[Row]:
                 said.append(f"{name} {value}")
         cudnn = value_of(torch.cudnn)
         if cudnn is not None:
-            said.append(f"cuDNN {cudnn}")
+            said.append(f"cuDNN {cudnn_version(cudnn)}")
         whence = " ".join(filter(None, (value_of(torch.channel), value_of(torch.installer))))
         return ", ".join(said) + (f" ({whence})" if whence else "")
 
@@ -108,11 +117,15 @@ def _packages(facts: Facts) -> Iterator[Row]:
     conda, distributions = value_of(facts.conda.packages), value_of(facts.pip.distributions)
     said = []
     if conda is not None:
-        said.append(f"{len(conda)} conda packages")
+        said.append(_count(len(conda), "conda package"))
     if distributions is not None:
-        said.append(f"{len(distributions)} Python distributions")
+        said.append(_count(len(distributions), "Python distribution"))
     if said:
         yield "packages", ", ".join(said)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _said(name: str, fact: Observed[T], say: Callable[[T], str]) -> Iterator[Row]:

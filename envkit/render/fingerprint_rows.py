@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
@@ -24,15 +23,19 @@ def rows(fingerprint: Fingerprint) -> Iterator[tuple[str, str]]:
 
 
 def _layer(probes: dict[str, ProbeResult], digest: str | None, digested: bool) -> str:  # noqa: FBT001
-    counts = Counter(probe.status for probe in probes.values())
-    said = [f"{counts[status]} {status.replace('_', ' ')}" for status in sorted(counts)]
+    said = []
+    for status in ("exact", "unstable", "failed", "not_run"):
+        names = sorted(name for name, probe in probes.items() if probe.status == status)
+        if names:
+            words = f"{len(names)} {status.replace('_', ' ')}"
+            said.append(words if status == "exact" else f"{words} ({_listed(names)})")
     modelled = sum(probe.modelled for probe in probes.values())
     if modelled:
         said.append(f"{modelled} from the model, not measured")
-    others = sorted(name for name, probe in probes.items() if probe.status != "exact")
-    if others:
-        named = ", ".join(others[:MOST_NAMES]) + (" ..." if len(others) > MOST_NAMES else "")
-        said.append(f"not exact: {named}")
     if digested:
         said.append("no digest" if digest is None else digest.removeprefix("sha256:")[:12])
     return ", ".join(said)
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:MOST_NAMES]) + (" ..." if len(names) > MOST_NAMES else "")

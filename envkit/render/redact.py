@@ -1,4 +1,4 @@
-"""What may leave the machine: a report with the home folder, the user, the host and secrets removed.
+"""What may leave the machine: texts without the home folder, the user, the host and secrets.
 
 Which facts exist at all is an allow-list already (`envkit.model.facts` and, for variables, the list
 in `envkit.sources`). This is the second fence, around the values: every text of the facts passes
@@ -38,10 +38,11 @@ EXACT_FIELDS: Final = frozenset(
     }
 )
 #: Accounts that everybody has: hiding them hides nothing and spoils sentences.
-COMMON_NAMES: Final = frozenset(
-    "root user users admin ubuntu debian fedora centos ec2-user jovyan vscode coder runner"
-    " nobody app dev test localhost localhost.localdomain conda mamba torch python envkit".split()
+_COMMON = (
+    "root user users admin ubuntu debian fedora centos ec2-user jovyan vscode coder runner "
+    "nobody app dev test localhost localhost.localdomain conda mamba torch python envkit"
 )
+COMMON_NAMES: Final = frozenset(_COMMON.split())
 _SHORTEST_NAME: Final = 3
 
 _URL: Final = re.compile(r"\b(?P<scheme>[a-zA-Z][a-zA-Z0-9+.-]*)://(?P<rest>[^\s'\"<>\\^`{|}]+)")

@@ -117,9 +117,7 @@ class _Page:
 def _draw_verdict(page: _Page, report: Report) -> None:
     verdict, target = report.verdict, report.target
     good, plain, word, style = _VERDICTS[verdict.status]
-    page.line(
-        f"{page.symbol((good, plain))} {word}  ", _target_line(report), lead_style=style
-    )
+    page.line(f"{page.symbol((good, plain))} {word}  ", _target_line(report), lead_style=style)
     page.line("  ", verdict.headline, style="bold")
     if target.kind == "recorded" and report.label:
         page.line("  ", f"recorded {report.created}", style="dim")

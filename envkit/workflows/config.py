@@ -7,7 +7,7 @@ an error with the file and the key: a waiver that is not read would be a silent 
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import difflib
 import re
 import sys
@@ -38,7 +38,7 @@ _CODE: Final = re.compile(r"[A-Z]{3}\d{3}")
 class _WaiverEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     code: str
     reason: str
-    until: datetime.date
+    until: dt.date
 
 
 class Settings(
@@ -64,9 +64,14 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
 
     def pick(self, flag: T | None, name: str, default: T) -> T:
         """Return the value of a setting by precedence."""
-        for value in (flag, getattr(self.variables, name), getattr(self.file, name)):
+        values: tuple[T | None, ...] = (
+            flag,
+            getattr(self.variables, name),
+            getattr(self.file, name),
+        )
+        for value in values:
             if value is not None:
-                return value  # type: ignore[no-any-return]
+                return value
         return default
 
     def waivers(self) -> tuple[Waiver, ...]:
@@ -128,11 +133,12 @@ def _read_toml(path: Path) -> dict[str, Any]:
             content = file.read(_LARGEST_FILE_BYTES + 1)
         if len(content) > _LARGEST_FILE_BYTES:
             raise _wrong(str(path), "it is larger than 1 MiB")
-        return tomllib.loads(content.decode())
+        table: dict[str, Any] = tomllib.loads(content.decode())
     except OSError as error:
         raise _wrong(str(path), error.strerror or str(error)) from error
     except (ValueError, RecursionError) as error:
         raise _wrong(str(path), f"it is not TOML: {error}") from error
+    return table
 
 
 def _settings(table: Any, origin: str) -> Settings:
@@ -172,9 +178,8 @@ def _from_variables(variables: Mapping[str, str]) -> Settings:
         _check_values(settings)
     except (msgspec.ValidationError, ValueError) as error:
         name, said = _named(str(error), found)
-        raise UsageError(
-            f"The variable {name} is wrong: {said}", next_step=f"Correct it, or unset {name}."
-        ) from error
+        message = f"The variable {name} is wrong: {said}"
+        raise UsageError(message, next_step=f"Correct it, or unset {name}.") from error
     return settings
 
 

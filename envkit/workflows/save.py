@@ -41,10 +41,8 @@ def choose_destination(output: str, label: str | None) -> Destination:
 
     """
     if output == "-":
-        raise UsageError(
-            "-o names a file or a folder, and `-` is neither.",
-            next_step="Use --json to get the report on standard output.",
-        )
+        message = "-o names a file or a folder, and `-` is neither."
+        raise UsageError(message, next_step="--json writes the report to standard output.")
     path = Path(output)
     is_folder = output.endswith(("/", os.sep)) or path.is_dir()
     if is_folder:
@@ -85,7 +83,8 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name[:50]}.", suffix=".tmp", dir=path.parent)
+    prefix = f".{path.name[:50]}."
+    descriptor, name = tempfile.mkstemp(prefix=prefix, suffix=".tmp", dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
@@ -117,10 +116,9 @@ def _make_folder(folder: Path) -> None:
 def _check_writable(path: Path) -> None:
     parent = path.parent
     if not parent.is_dir():
-        raise UsageError(
-            f"{path} cannot be written: {parent} is not a folder.",
-            next_step=f"Make it first (mkdir -p {parent}), or choose another place with -o.",
-        )
+        message = f"{path} cannot be written: {parent} is not a folder."
+        step = f"Make it first (mkdir -p {parent}), or choose another place with -o."
+        raise UsageError(message, next_step=step)
     if not os.access(path if path.exists() else parent, os.W_OK):
         raise _not_writable(path, PermissionError(13, "Permission denied"))
 
@@ -140,10 +138,8 @@ def _refuse_another_machine(report: Report, path: Path) -> None:
     except (EnvkitError, OSError):
         old = None
     if old is None or _machine(old) != _machine(report):
-        raise UsageError(
-            f"{path} is there already and is not this machine's.",
-            next_step="Give this machine a name of its own: --label NAME.",
-        )
+        message = f"{path} is there already and is not this machine's."
+        raise UsageError(message, next_step="Give this machine a name of its own: --label NAME.")
 
 
 def _machine(report: Report) -> tuple[object, ...]:
