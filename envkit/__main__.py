@@ -38,12 +38,8 @@ def main(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         forget_stdout()  # whoever read our output has seen enough
         return 0
-    except EnvkitError as error:
-        return _end(error, arguments)
-    except (KeyboardInterrupt, click.Abort):
-        return _end(InterruptedByUser("Interrupted.", next_step=""), arguments)
-    except click.ClickException as error:
-        return _end(_usage_error(error), arguments)
+    except (EnvkitError, KeyboardInterrupt, click.Abort, click.ClickException) as error:
+        return _end(_as_envkit_error(error), arguments)
     except Exception as error:  # noqa: BLE001 (the boundary: what arrives here is a fault of ours)
         if _wants_traceback(arguments):
             traceback.print_exception(error)
@@ -94,6 +90,14 @@ def _document(error: EnvkitError) -> str:
             exit_code=error.exit_code,
         )
     )
+
+
+def _as_envkit_error(error: BaseException) -> EnvkitError:
+    if isinstance(error, EnvkitError):
+        return error
+    if isinstance(error, click.ClickException):
+        return _usage_error(error)
+    return InterruptedByUser("Interrupted.", next_step="")
 
 
 def _usage_error(error: click.ClickException) -> UsageError:

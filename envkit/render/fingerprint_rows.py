@@ -32,6 +32,9 @@ def _layer(probes: dict[str, ProbeResult], digest: str | None, digested: bool) -
     modelled = sum(probe.modelled for probe in probes.values())
     if modelled:
         said.append(f"{modelled} from the model, not measured")
+    compared = [probe.conforms for probe in probes.values() if probe.conforms is not None]
+    if compared:
+        said.append(f"{sum(compared)} of {len(compared)} as the model has it")
     if digested:
         said.append("no digest" if digest is None else digest.removeprefix("sha256:")[:12])
     return ", ".join(said)

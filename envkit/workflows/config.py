@@ -19,6 +19,7 @@ import msgspec
 
 from envkit.errors import InputError, UsageError
 from envkit.model.facts import Waiver
+from envkit.model.observed import Known
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -62,17 +63,18 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     file: Settings = Settings()
     path: Path | None = None
 
-    def pick(self, flag: T | None, name: str, default: T) -> T:
-        """Return the value of a setting by precedence."""
-        values: tuple[T | None, ...] = (
-            flag,
-            getattr(self.variables, name),
-            getattr(self.file, name),
+    def pick(self, flag: T | None, name: str, default: T) -> Known[T]:
+        """Return the value of a setting by precedence, and what decided it."""
+        in_file = self.path.name if self.path else ""
+        chosen: tuple[tuple[T | None, str], ...] = (
+            (flag, f"--{name.replace('_', '-')}"),
+            (getattr(self.variables, name), f"ENVKIT_{name.upper()}"),
+            (getattr(self.file, name), in_file),
         )
-        for value in values:
+        for value, source in chosen:
             if value is not None:
-                return value
-        return default
+                return Known(value=value, source=source)
+        return Known(value=default, source="default")
 
     def waivers(self) -> tuple[Waiver, ...]:
         """Return the waivers of the file."""
