@@ -19,8 +19,8 @@ from envkit.workflows.config import Configuration, read_configuration
 from envkit.workflows.judge_file import judge_file
 from envkit.workflows.request import request_from
 from envkit.workflows.save import choose_destination, save_report
-from envkit.workflows.target_choice import TargetChoice
-from envkit.workflows.verify import live_readers, verify
+from envkit.workflows.live import live_readers
+from envkit.workflows.verify import verify
 
 EXAMPLES = """\
 envkit verify                           the active environment
@@ -62,11 +62,11 @@ def _live(options: dict[str, Any], configuration: Configuration, terminal: Termi
     request = request_from(options, configuration)
     if options["output"] is not None:
         choose_destination(options["output"], request.label)  # before minutes of work, not after
-    choice = TargetChoice(
-        name=options["name"], prefix=options["prefix"], python=options["python"]
+    readers = live_readers(
+        os.environ, name=options["name"], prefix=options["prefix"], python=options["python"]
     )
     with progress(shown=terminal.progress_on(), ascii_only=not style_of(terminal).unicode) as tell:
-        return verify(choice, request, live_readers(tell))
+        return verify(request, readers, tell)
 
 
 def _recorded(options: dict[str, Any], configuration: Configuration) -> Report:

@@ -13,6 +13,8 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from envkit.model.fingerprint import LAYERS, Fingerprint, Layers
+
 T = TypeVar("T")
 
 #: Fields that name packages, versions and digests: compared exactly, and never about a person.
@@ -67,6 +69,19 @@ def redact_document(document: T, identity: Identity) -> T:
     """Return the same document with every text redacted, the fields of `EXACT_FIELDS` excepted."""
     hide = text_redactor(identity)
     return msgspec.convert(_walk(msgspec.to_builtins(document), hide), type=type(document))
+
+
+def redact_reasons(fingerprint: Fingerprint, identity: Identity) -> Fingerprint:
+    """Redact why probes failed. What they measured is left exactly as it is: it has digests."""
+    hide = text_redactor(identity)
+    layers = {
+        layer: {
+            name: msgspec.structs.replace(probe, reason=hide(probe.reason))
+            for name, probe in getattr(fingerprint.layers, layer).items()
+        }
+        for layer in LAYERS
+    }
+    return msgspec.structs.replace(fingerprint, layers=Layers(**layers))
 
 
 def text_redactor(identity: Identity) -> Callable[[str], str]:

@@ -33,7 +33,7 @@ _COUNTED: Final = {
     Status.PASS: "passed",
     Status.FAIL: "fired",
     Status.UNKNOWN: "could not be told",
-    Status.SKIP: "not asked",
+    Status.SKIP: "do not apply",
 }
 
 
