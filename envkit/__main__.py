@@ -22,6 +22,11 @@ from envkit.cli.output import emit, forget_stdout
 from envkit.errors import EnvkitError, InternalError, InterruptedByUser, UsageError
 from envkit.render.escape import printable
 
+#: Options that people put before the command, where there are none but -h and -V.
+_COMMAND_OPTIONS = (
+    "--json --format -o -q --quiet -v --verbose --color --no-progress -n --name -p --prefix"
+)
+
 
 def run() -> None:
     """Run the command line of this process and end it."""
@@ -103,14 +108,13 @@ def _as_envkit_error(error: BaseException) -> EnvkitError:
 def _usage_error(error: click.ClickException) -> UsageError:
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "envkit"
-    near = getattr(error, "possibilities", None)
-    unknown = isinstance(error, click.NoSuchOption)
-    message = error.message if unknown else error.format_message()
-    step = f"`{path} --help` says what it takes."
-    if near:
-        step = f"Did you mean {' or '.join(near)}?"
-    elif unknown and path == "envkit":
-        step = "Options stand after the command, as in `envkit verify --json`."
+    message, step = error.format_message(), f"`{path} --help` says what it takes."
+    if isinstance(error, click.NoSuchOption):
+        message = error.message
+        if path == "envkit" and error.option_name in _COMMAND_OPTIONS.split():
+            step = f"Options stand after the command, as in `envkit verify {error.option_name}`."
+        elif error.possibilities:
+            step = f"Did you mean {' or '.join(error.possibilities)}?"
     return UsageError(message if path == "envkit" else f"{path}: {message}", next_step=step)
 
 

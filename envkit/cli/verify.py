@@ -17,9 +17,9 @@ from envkit.model.report import Report
 from envkit.render.json_ import render_json
 from envkit.workflows.config import Configuration, read_configuration
 from envkit.workflows.judge_file import judge_file
+from envkit.workflows.live import live_readers
 from envkit.workflows.request import request_from
 from envkit.workflows.save import choose_destination, save_report
-from envkit.workflows.live import live_readers
 from envkit.workflows.verify import verify
 
 EXAMPLES = """\

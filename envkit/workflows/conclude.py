@@ -75,7 +75,9 @@ def how_probes_went(request: RequestFacts, fingerprint: Fingerprint | None) -> P
     """Say whether the fingerprint that was asked for is there and whole."""
     suite = request.suite
     if fingerprint is None:
-        asked = isinstance(suite, Known) or (isinstance(suite, Unreadable) and suite != NOT_RECORDED)
+        asked = isinstance(suite, Known) or (
+            isinstance(suite, Unreadable) and suite != NOT_RECORDED
+        )
         if not asked:
             return Probes()
         reason = suite.reason if isinstance(suite, Unreadable) else "the probes gave nothing"

@@ -128,5 +128,3 @@ def _schema(value: Any, origin: str) -> str:
 def _not_ours(origin: str, reason: str) -> InputError:
     message = f"{origin} cannot be judged: {reason}."
     return InputError(message, next_step=_NEXT_STEP)
-
-

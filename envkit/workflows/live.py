@@ -84,4 +84,3 @@ def read_identity(environ: Mapping[str, str]) -> Identity:
 def prefix_of(target: Target) -> Path | None:
     """Return the prefix of a target as a path."""
     return None if target.prefix is None else Path(target.prefix)
-

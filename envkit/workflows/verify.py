@@ -13,7 +13,8 @@ from typing import Protocol
 
 import msgspec
 
-from envkit.model.facts import DriverFacts, Facts, GpuFacts, RequestFacts
+from envkit import process
+from envkit.model.facts import DriverFacts, Facts, GpuFacts
 from envkit.model.fingerprint import Fingerprint
 from envkit.model.observed import Known, NotApplicable, Observed, Unreadable
 from envkit.model.report import Report, Target
@@ -57,28 +58,10 @@ class Readers:
 def verify(request: VerifyRequest, readers: Readers, tell: Tell) -> Report:
     """Judge this machine and an environment on it."""
     target = readers.choose()
-    driver_and_gpus = Background(readers.driver_and_gpus)
-    files = Background(lambda: readers.files(target))
-    run = _run_child(target, request, readers, tell)
-    facts = files.result()
-    fingerprint = None
-    if run is not None:
-        facts = readers.imported(target, facts, run)
-        fingerprint = readers.fingerprint(run, challenge=request.challenge)
-        facts = _with_conformity(facts, fingerprint)
-    driver, gpus = driver_and_gpus.result()
-    asked = request.facts(_suite_fact(request, run, fingerprint))
-    facts = msgspec.structs.replace(facts, request=asked, driver=driver, gpus=gpus)
-    return _report(facts, target, request, fingerprint, readers)
-
-
-def _report(  # noqa: PLR0913 (the parts of a report)
-    facts: Facts,
-    target: Target,
-    request: VerifyRequest,
-    fingerprint: Fingerprint | None,
-    readers: Readers,
-) -> Report:
+    try:
+        facts, fingerprint = _look(target, request, readers, tell)
+    finally:
+        process.end_all()  # after Ctrl-C the threads may have programs running
     identity = readers.identity
     return conclude(
         redact_document(facts, identity),
@@ -89,16 +72,32 @@ def _report(  # noqa: PLR0913 (the parts of a report)
     )
 
 
+def _look(
+    target: Target, request: VerifyRequest, readers: Readers, tell: Tell
+) -> tuple[Facts, Fingerprint | None]:
+    driver_and_gpus = Background(readers.driver_and_gpus)
+    files = Background(lambda: readers.files(target))
+    run = _run_child(target, request, readers, tell)
+    facts, fingerprint = files.result(), None
+    if run is not None:
+        facts = readers.imported(target, facts, run)
+        fingerprint = readers.fingerprint(run, challenge=request.challenge)
+        facts = _with_conformity(facts, fingerprint)
+    driver, gpus = driver_and_gpus.result()
+    asked = request.facts(_suite_fact(request, run, fingerprint))
+    return msgspec.structs.replace(facts, request=asked, driver=driver, gpus=gpus), fingerprint
+
+
 def _run_child(
     target: Target, request: VerifyRequest, readers: Readers, tell: Tell
 ) -> ChildRun | None:
     if target.python is None:
         return None
-    device = request.device.value
+    device, suite = request.device.value, request.suite.value
     wanted = ChildRequest(
-        tasks=("facts",) if request.suite.value == "none" else ("facts", "fingerprint"),
+        tasks=("facts",) if suite == "none" else ("facts", "fingerprint"),
         device="cuda:0" if device == "cuda" else device,
-        suite=request.suite.value,
+        suite="auto" if suite == "none" else suite,
         flags=request.flags,
         challenge=request.challenge,
         time_limit_s=request.timeout_s,

@@ -65,7 +65,9 @@ def test_help_imports_nothing_that_draws_or_judges() -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_summary_of_a_command_is_its_own_first_sentence(name: str) -> None:
-    command = app.get_command(app.make_context("envkit", [name, "-h"], resilient_parsing=True), name)
+    command = app.get_command(
+        app.make_context("envkit", [name, "-h"], resilient_parsing=True), name
+    )
     assert command is not None
     assert command.help is not None
     own = command.help.split("\n\n")[0].split(":")[0].replace("\n", " ").rstrip(".")
@@ -78,7 +80,7 @@ def test_the_summary_of_a_command_is_its_own_first_sentence(name: str) -> None:
         (["verfy"], "There is no command 'verfy'.", "Did you mean `envkit verify`?"),
         (["xyzzy"], "There is no command 'xyzzy'.", "`envkit --help` lists the commands."),
         ([], "No command was given.", "`envkit verify` checks this machine"),
-        (["verify", "--lable", "x"], "No such option", "Did you mean --label?"),
+        (["verify", "--lable", "x"], "No such option", "Did you mean --label"),
         (["verify", "--format", "xml"], "'xml' is not one of", "`envkit verify --help`"),
         (["verify", "extra"], "unexpected extra argument", "`envkit verify --help`"),
         (["verify", "--timeout", "x"], "is not a valid float", "`envkit verify --help`"),
@@ -156,7 +158,8 @@ def test_interrupts_and_errors_have_their_codes(
         raise KeyboardInterrupt
 
     def wrong(_: list[str]) -> int:
-        raise InputError("x is wrong.", next_step="Mend x.")  # noqa: EM101
+        message = "x is wrong."
+        raise InputError(message, next_step="Mend x.")
 
     def unread(_: list[str]) -> int:
         raise BrokenPipeError
@@ -181,9 +184,7 @@ def test_completion_of_a_shell() -> None:
 
 
 def test_the_shell_is_told_what_can_follow() -> None:
-    done = envkit(
-        _ENVKIT_COMPLETE="bash_complete", COMP_WORDS="envkit ver", COMP_CWORD="1"
-    )
+    done = envkit(_ENVKIT_COMPLETE="bash_complete", COMP_WORDS="envkit ver", COMP_CWORD="1")
     assert done.stdout == "plain,verify\n"
 
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from reports import FINGERPRINT, REPORTS
 
 from envkit.model.facts import CondaFacts, CondaPackage, Facts, PythonFacts
-from envkit.model.observed import Known
 from envkit.model.fingerprint import Layers, ProbeResult
+from envkit.model.observed import Known
 from envkit.render.redact import Identity, redact_document, redact_reasons, text_redactor
 
 ADA = Identity(home="/home/ada.l", user="ada.l", host="lovelace.example.org")
@@ -80,7 +80,9 @@ def test_of_a_fingerprint_only_reasons_change() -> None:
     assert redact_reasons(FINGERPRINT, ADA) == FINGERPRINT
     values = {"lovelace": "/home/ada.l"}
     probe = ProbeResult(status="failed", values=values, digest=None, reason="no /home/ada.l/x")
-    layers = Layers(allocator={}, tensors={"a": probe}, workspaces={}, peaks={}, numerics={}, context={})
+    layers = Layers(
+        allocator={}, tensors={"a": probe}, workspaces={}, peaks={}, numerics={}, context={}
+    )
     clean = redact_reasons(msgspec.structs.replace(FINGERPRINT, layers=layers), ADA)
     assert clean.layers.tensors["a"].reason == "no ~/x"
     assert clean.layers.tensors["a"].values == values

@@ -86,9 +86,7 @@ def test_waivers(project: Path) -> None:
         ("device = ", "it is not TOML"),
     ],
 )
-def test_mistakes_are_errors_with_the_file_and_the_key(
-    project: Path, text: str, said: str
-) -> None:
+def test_mistakes_are_errors_with_the_file_and_the_key(project: Path, text: str, said: str) -> None:
     (project / "envkit.toml").write_text(text)
     with pytest.raises(InputError) as raised:
         read_configuration(project, {})
