@@ -43,7 +43,9 @@ _OPTIONS: Final = (
         help="Switch of torch to set first, such as cudnn.benchmark=true. Repeatable.",
     ),
     click.option("--timeout", type=float, metavar="S", help="Seconds for all probes [300]."),
-    click.option("--challenge", metavar="HEX", help="Seed the probes with somebody's number."),
+    click.option(
+        "--challenge", metavar="NONCE", help="Seed the probes with a number that you were given."
+    ),
     click.option("--label", metavar="NAME", help="Name of this machine in the report."),
     click.option(
         "-o", "output", metavar="FILE|FOLDER", help="Save the JSON report; a folder: LABEL.json."
@@ -54,7 +56,7 @@ _OPTIONS: Final = (
     click.option(
         "--fail-on",
         type=click.Choice(["error", "warning", "unknown"]),
-        help="From which weight on the verdict is not good [error].",
+        help="What fails the verdict [error]; each includes those before it.",
     ),
     click.option("--exit-zero", is_flag=True, help="Exit with 0 whatever the verdict is."),
 )

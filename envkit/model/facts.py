@@ -15,6 +15,7 @@ from envkit.model.observed import NOT_RECORDED, Observed
 Scalar: TypeAlias = bool | int | float | str
 #: A setting of the allocator: `roundup_power2_divisions` is a table.
 Setting: TypeAlias = Scalar | dict[str, int]
+FailOnName: TypeAlias = Literal["error", "warning", "unknown"]
 OsName: TypeAlias = Literal["linux", "windows", "wsl", "macos"]
 
 
@@ -37,8 +38,8 @@ class RequestFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     spec: Observed[str] = NOT_RECORDED
     needs_gpu: Observed[bool] = NOT_RECORDED
     """Whether the device asked for, or the spec, needs a usable NVIDIA GPU."""
-    fail_on: Observed[str] = NOT_RECORDED
-    """From which weight on the verdict is not good: `error`, `warning` or `unknown`."""
+    fail_on: Observed[FailOnName] = NOT_RECORDED
+    """What fails the verdict; each includes those before it."""
     waivers: Observed[tuple[Waiver, ...]] = NOT_RECORDED
     """Waivers of the configuration in force, expired ones included."""
 

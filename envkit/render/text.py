@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from rich.console import Console
+from rich.containers import Lines
 from rich.text import Text
 
 from envkit.model.finding import Check, Finding, Severity, Status
@@ -79,13 +80,20 @@ class _Page:
         """Write `lead` and then `body`, wrapped under the end of `lead`."""
         lead = self._shown(lead)
         room = max(20, self.style.width - len(lead))
-        wrapped = Text(self._shown(body), style=style).wrap(self._console, room, overflow="fold")
+        wrapped = self._wrapped(Text(self._shown(body), style=style), room)
         beginning = Text(lead, style=lead_style)
         for part in wrapped:
             row = beginning + part
             row.rstrip()
             self._console.print(row, soft_wrap=True)
             beginning = Text(" " * len(lead))
+
+    def paragraph(self, *parts: tuple[str, str]) -> None:
+        """Write parts, each with its style, as one text wrapped at the left edge."""
+        whole = Text.assemble(*((self._shown(text), style) for text, style in parts))
+        for part in self._wrapped(whole, self.style.width):
+            part.rstrip()
+            self._console.print(part, soft_wrap=True)
 
     def command(self, text: str) -> None:
         """Write a command whole, however long: it is there to be copied."""
@@ -110,6 +118,9 @@ class _Page:
     def text(self) -> str:
         return self._out.getvalue()
 
+    def _wrapped(self, text: Text, room: int) -> Lines:
+        return text.wrap(self._console, room, overflow="fold")
+
     def _shown(self, text: str) -> str:
         return printable(text) if self.style.unicode else ascii_only(printable(text))
 
@@ -117,7 +128,9 @@ class _Page:
 def _draw_verdict(page: _Page, report: Report) -> None:
     verdict, target = report.verdict, report.target
     good, plain, word, style = _VERDICTS[verdict.status]
-    page.line(f"{page.symbol((good, plain))} {word}  ", _target_line(report), lead_style=style)
+    page.paragraph(
+        (f"{page.symbol((good, plain))} {word}", style), (f"  {_target_line(report)}", "")
+    )
     page.line("  ", verdict.headline, style="bold")
     if target.kind == "recorded" and report.label:
         page.line("  ", f"recorded {report.created}", style="dim")

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar
 import msgspec
 
 from envkit.errors import InputError, UsageError
-from envkit.model.facts import Waiver
+from envkit.model.facts import FailOnName, Waiver
 from envkit.model.observed import Known
 
 if sys.version_info >= (3, 11):
@@ -28,7 +28,6 @@ else:
 
 T = TypeVar("T")
 SuiteName: TypeAlias = Literal["quick", "standard", "none"]
-FailOn: TypeAlias = Literal["error", "warning", "unknown"]
 
 DEVICE: Final = re.compile(r"auto|cpu|cuda(:\d{1,3})?")
 LONGEST_TIMEOUT_S: Final = 24 * 3600.0
@@ -52,7 +51,7 @@ class Settings(
     label: str | None = None
     timeout: float | None = None
     """Seconds."""
-    fail_on: FailOn | None = None
+    fail_on: FailOnName | None = None
     waivers: tuple[_WaiverEntry, ...] = ()
 
 

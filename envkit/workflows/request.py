@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from envkit.errors import UsageError
-from envkit.model.facts import RequestFacts, Scalar, Waiver
+from envkit.model.facts import FailOnName, RequestFacts, Scalar, Waiver
 from envkit.model.observed import Known, NotApplicable, Observed
 from envkit.workflows.config import Configuration, check_device, check_timeout
 
@@ -30,7 +30,7 @@ class VerifyRequest(msgspec.Struct, frozen=True, kw_only=True):
     timeout_s: float = DEFAULT_TIMEOUT_S
     challenge: str | None = None
     label: str | None = None
-    fail_on: Known[str] = Known(value="error", source="default")
+    fail_on: Known[FailOnName] = Known(value="error", source="default")
     waivers: tuple[Waiver, ...] = ()
     waivers_source: str = "no configuration"
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from golden import assert_golden
+from golden_text import assert_golden
 from hypothesis import given
 from hypothesis import strategies as st
 from reports import CLEAN, EMPTY, FAILING, HUGE, REPORTS
