@@ -181,6 +181,15 @@ def _why_not(program: str, cwd: str | Path | None, error: OSError | ValueError) 
     return NotStarted(kind="other", reason=f"{program} could not be started: {text}")
 
 
+def end_all() -> None:
+    """Kill every program that is followed in any thread.
+
+    Ctrl-C reaches the main thread only; programs that other threads follow are ended with this.
+    """
+    for watch in tuple(_RUNNING):
+        watch.kill()
+
+
 class _Watch:
     """One running program: threads move its bytes, the calling thread keeps the limits.
 
@@ -208,6 +217,7 @@ class _Watch:
 
     def follow(self, consume: Callable[[bytes], bool], kept: Callable[[], bytes]) -> Completed:
         """Pass stdout to `consume` until the program has ended or must end."""
+        _RUNNING.add(self)
         try:
             for thread in self._threads:
                 thread.start()
@@ -215,6 +225,7 @@ class _Watch:
         finally:
             # Also for Ctrl-C and for whatever `consume` raises: nothing is left running.
             self._end()
+            _RUNNING.discard(self)
         return self._completed(kept())
 
     def _until_end(self, consume: Callable[[bytes], bool]) -> None:
@@ -227,7 +238,7 @@ class _Watch:
                 return
             if event == "exit":
                 self._exited = True
-                self._kill()  # what it left behind must not keep the pipe open
+                self.kill()  # what it left behind must not keep the pipe open
                 deadline = min(deadline, time.monotonic() + DRAIN_S)
             elif event == "eof":
                 at_eof = True
@@ -254,14 +265,15 @@ class _Watch:
         return None
 
     def _end(self) -> None:
-        self._kill()
+        self.kill()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=KILL_S)
         for thread in self._threads:
             if thread.ident is not None:
                 thread.join(timeout=SLICE_S)
 
-    def _kill(self) -> None:
+    def kill(self) -> None:
+        """Kill the program and what it started; the thread that follows it notices."""
         if sys.platform == "win32":
             _kill_tree_on_windows(self._process.pid)
             self._process.kill()
@@ -310,6 +322,9 @@ class _Watch:
         else:
             self._process.wait()
         self._events.put("exit")
+
+
+_RUNNING: set[_Watch] = set()
 
 
 def _write_stdin(pipe: IO[bytes], content: bytes) -> None:

@@ -20,6 +20,7 @@ class ChildRequest(msgspec.Struct, frozen=True, kw_only=True):
     device: str = "auto"
     """`auto`, `cpu` or `cuda:N`."""
     suite: str = "quick"
+    """`quick`, `standard` or `auto`: standard on a GPU, quick on the CPU."""
     flags: dict[str, Scalar] = msgspec.field(name="set", default_factory=dict)
     """Switches of torch to set before anything is measured (`--set`)."""
     challenge: str | None = None

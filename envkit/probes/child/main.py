@@ -73,7 +73,15 @@ def _answer(request: "dict[str, Any]", emit: Emitter) -> None:
     if "fingerprint" in tasks and device and flags_are_set:
         emit.stage("fingerprint")
         suite = importlib.import_module("_envkit_child.suite")
-        suite.run(dict(request, device=device), emit, torch_api)
+        name = suite_name(request["suite"], device)
+        suite.run(dict(request, device=device, suite=name), emit, torch_api)
+
+
+def suite_name(asked: str, device: str) -> str:
+    """Make `auto` concrete: only here is it known whether the GPU can be used."""
+    if asked != "auto":
+        return asked
+    return "quick" if device == "cpu" else "standard"
 
 
 def _set_flags(torch: Any, request: "dict[str, Any]", emit: Emitter) -> bool:
