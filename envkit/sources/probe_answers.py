@@ -145,7 +145,7 @@ def ask_driver(  # noqa: PLR0913 (the parts that a test replaces, each by its na
 
     Args:
         environ: the environment that the target runs in; its LD_LIBRARY_PATH decides which
-            libraries are found. CUDA_VISIBLE_DEVICES is left out.
+            libraries are found. The child takes CUDA_VISIBLE_DEVICES out for itself.
         limit_s: how long each library may take.
         python: the interpreter of the child.
         pynvml_folder: the folder that holds `pynvml.py`; by default the one envkit imports.
@@ -162,12 +162,11 @@ def ask_driver(  # noqa: PLR0913 (the parts that a test replaces, each by its na
         "pynvml_folder": str(pynvml_folder or _own_pynvml()),
         "limit_s": limit_s,
     }
-    kept = {name: text for name, text in environ.items() if name != "CUDA_VISIBLE_DEVICES"}
     ended = run(
         [python, "-I", "-S", "-B", str(PROBE)],
         timeout_s=limit_s + MARGIN_S,
         stdin=msgspec.json.encode(request),
-        env=kept,
+        env=environ,
         max_stdout_bytes=1 << 20,
     )
     if isinstance(ended, NotStarted):

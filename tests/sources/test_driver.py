@@ -106,6 +106,13 @@ def test_libraries_without_a_loaded_kernel_module_are_no_driver(tmp_path: Path) 
     assert isinstance(found.version, Absent)
 
 
+def test_a_kernel_side_that_cannot_be_read_is_not_no_driver(tmp_path: Path) -> None:
+    files = {"proc/driver/nvidia/version/": ""}
+    found = facts(tmp_path, files, nvml=NO_NVML, libcuda=NO_LIBCUDA)
+    assert isinstance(found.version, Unreadable)
+    assert "not a regular file" in found.version.reason
+
+
 def test_without_nvml_the_library_tells_the_version(tmp_path: Path) -> None:
     found = facts(tmp_path, **{**WORKS, "nvml": NO_NVML})
     assert found.version == Known(value="580.65.06", source="file name of libcuda")
