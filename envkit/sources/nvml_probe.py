@@ -111,7 +111,9 @@ def ask_nvml(request: dict[str, Any], say: Say) -> None:
     if handle is None:
         say("nvml", found=is_broken, error={"code": 0, "message": reason})
         return
-    sys.path.insert(0, request["pynvml_folder"])
+    if request["pynvml_folder"]:
+        # Last: a folder of packages must not stand in front of the standard library.
+        sys.path.append(request["pynvml_folder"])
     try:
         nvml = importlib.import_module("pynvml")
     except ImportError as error:

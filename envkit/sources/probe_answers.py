@@ -159,7 +159,7 @@ def ask_driver(  # noqa: PLR0913 (the parts that a test replaces, each by its na
     request = {
         "nvml_libraries": list(nvml_libraries if nvml_libraries is not None else names[0]),
         "cuda_libraries": list(cuda_libraries if cuda_libraries is not None else names[1]),
-        "pynvml_folder": str(pynvml_folder or _own_pynvml()),
+        "pynvml_folder": str(pynvml_folder or _own_pynvml() or ""),
         "limit_s": limit_s,
     }
     ended = run(
@@ -249,10 +249,10 @@ def _silent(reason: str) -> Answers:
     return Answers(why_silent={"nvml": reason, "libcuda": reason})
 
 
-def _own_pynvml() -> Path:
+def _own_pynvml() -> Path | None:
     try:
         spec = importlib.util.find_spec("pynvml")
     except (ImportError, ValueError):
         spec = None
     # Without it the child says that it cannot import pynvml.
-    return Path(spec.origin).parent if spec is not None and spec.origin else Path()
+    return Path(spec.origin).parent if spec is not None and spec.origin else None
