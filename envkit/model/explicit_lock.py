@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from typing import Final
-from urllib.parse import urlsplit
 
 from envkit.errors import InputError
 from envkit.model.conda_lock import PACKAGE_FILE, LockedPackage, PackageHash
@@ -86,7 +85,7 @@ def _packages(
 
 def _package(line: str, origin: str, number: int, platform: str) -> LockedPackage:
     entry = _ENTRY.fullmatch(line)
-    if entry is None or urlsplit(entry["url"]).scheme not in _SCHEMES or not line.isprintable():
+    if entry is None or entry["url"].partition("://")[0] not in _SCHEMES or not line.isprintable():
         raise _no_package(line, origin, number)
     file = PACKAGE_FILE.fullmatch(entry["url"].rpartition("/")[2])
     if file is None:

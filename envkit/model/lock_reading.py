@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -122,7 +121,7 @@ def _fault(package: LockedPackage, platforms: frozenset[str]) -> tuple[str, str]
 
 def _url_fault(package: LockedPackage) -> tuple[str, str] | None:
     url = package.url
-    if urlsplit(url).scheme not in _SCHEMES or not url.isprintable() or " " in url:
+    if url.partition("://")[0] not in _SCHEMES or not url.isprintable() or " " in url:
         return "url", f"{url[:80]!r} is not the address of a package"
     found = PACKAGE_FILE.fullmatch(package.file_name)
     if found is None:

@@ -156,4 +156,6 @@ class _Builder:
             raise self._invalid(event, reason) from None
 
     def _invalid(self, event: yaml.Event, reason: str) -> InputError:
-        return invalid(self._origin, event.start_mark.line + 1, reason)
+        return invalid(
+            self._origin, event.start_mark.line + 1 if event.start_mark else None, reason
+        )
