@@ -15,7 +15,17 @@ from envkit.model.observed import NOT_RECORDED, Observed
 Scalar: TypeAlias = bool | int | float | str
 #: A setting of the allocator: `roundup_power2_divisions` is a table.
 Setting: TypeAlias = Scalar | dict[str, int]
+FailOnName: TypeAlias = Literal["error", "warning", "unknown"]
 OsName: TypeAlias = Literal["linux", "windows", "wsl", "macos"]
+
+
+class Waiver(msgspec.Struct, frozen=True, kw_only=True):
+    """A finding that the configuration says not to count."""
+
+    code: str
+    reason: str
+    until: str
+    """Last day on which it holds, `2027-01-31`."""
 
 
 class RequestFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -28,6 +38,10 @@ class RequestFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     spec: Observed[str] = NOT_RECORDED
     needs_gpu: Observed[bool] = NOT_RECORDED
     """Whether the device asked for, or the spec, needs a usable NVIDIA GPU."""
+    fail_on: Observed[FailOnName] = NOT_RECORDED
+    """What fails the verdict; each includes those before it."""
+    waivers: Observed[tuple[Waiver, ...]] = NOT_RECORDED
+    """Waivers of the configuration in force, expired ones included."""
 
 
 class CudaError(msgspec.Struct, frozen=True, kw_only=True):

@@ -23,31 +23,33 @@ CLOSED_KERNEL_MODULE = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  470.256.
 
 
 @pytest.fixture
+def smi(program: Program, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Put a shell script first on PATH under the name of nvidia-smi."""
+
+    def install(script: str) -> None:
+        monkeypatch.setenv("PATH", str(program("nvidia-smi", script)), prepend=":")
+
+    return install
+
+
+@pytest.fixture
 def nowhere(tmp_path: Path) -> Path:
     return tmp_path / "no-such-file"
 
 
 def test_driver_and_capability_from_nvidia_smi(
-    torch_for_this_machine: ModuleType,
-    program: Program,
-    monkeypatch: pytest.MonkeyPatch,
-    nowhere: Path,
+    torch_for_this_machine: ModuleType, smi: Callable[[str], None], nowhere: Path
 ) -> None:
-    smi = program("nvidia-smi", f"echo '{H200}'; echo '580.159.04, 12.0'")
-    monkeypatch.setenv("PATH", str(smi), prepend=":")
+    smi(f"echo '{H200}'; echo '580.159.04, 12.0'")
     driver = torch_for_this_machine.driver_of_this_machine(nowhere)
     assert driver.version == "580.159.04"
     assert driver.capabilities == ((9, 0), (12, 0))
 
 
 def test_old_nvidia_smi_without_capability(
-    torch_for_this_machine: ModuleType,
-    program: Program,
-    monkeypatch: pytest.MonkeyPatch,
-    nowhere: Path,
+    torch_for_this_machine: ModuleType, smi: Callable[[str], None], nowhere: Path
 ) -> None:
-    smi = program("nvidia-smi", "echo '470.82.01, [N/A]'")
-    monkeypatch.setenv("PATH", str(smi), prepend=":")
+    smi("echo '470.82.01, [N/A]'")
     driver = torch_for_this_machine.driver_of_this_machine(nowhere)
     assert (driver.version, driver.capabilities) == ("470.82.01", ())
 
@@ -61,13 +63,9 @@ def test_old_nvidia_smi_without_capability(
     ],
 )
 def test_kernel_module_speaks_where_nvidia_smi_cannot(
-    torch_for_this_machine: ModuleType,
-    program: Program,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    script: str,
+    torch_for_this_machine: ModuleType, smi: Callable[[str], None], tmp_path: Path, script: str
 ) -> None:
-    monkeypatch.setenv("PATH", str(program("nvidia-smi", script)), prepend=":")
+    smi(script)
     module = tmp_path / "version"
     for text, version in ((KERNEL_MODULE, "575.57.08"), (CLOSED_KERNEL_MODULE, "470.256.02")):
         module.write_text(text, encoding="utf-8")
@@ -75,12 +73,9 @@ def test_kernel_module_speaks_where_nvidia_smi_cannot(
 
 
 def test_no_driver(
-    torch_for_this_machine: ModuleType,
-    program: Program,
-    monkeypatch: pytest.MonkeyPatch,
-    nowhere: Path,
+    torch_for_this_machine: ModuleType, smi: Callable[[str], None], nowhere: Path
 ) -> None:
-    monkeypatch.setenv("PATH", str(program("nvidia-smi", "exit 9")), prepend=":")
+    smi("exit 9")
     assert torch_for_this_machine.driver_of_this_machine(nowhere) is None
 
 

@@ -1,0 +1,25 @@
+"""`envkit explain`: the page of a finding."""
+
+from __future__ import annotations
+
+import click
+
+from envkit.cli.command import EnvkitCommand, terminal_options
+from envkit.cli.output import emit
+from envkit.rules.explain import explain
+
+EXAMPLES = """\
+envkit explain DRV002
+envkit explain tor003"""
+
+
+@click.command(cls=EnvkitCommand, name="explain", examples=EXAMPLES)
+@click.argument("code")
+@terminal_options
+def command(code: str, **_: object) -> int:
+    """Show the page of a finding, such as DRV002.
+
+    It says what the rule checks, why it matters, how to mend it and which source it rests on.
+    """
+    emit(explain(code))
+    return 0

@@ -1,0 +1,89 @@
+"""`envkit verify`: this machine and an environment on it, or something recorded elsewhere."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from envkit.cli.command import EnvkitCommand, Terminal, format_options, terminal_options
+from envkit.cli.output import emit, style_of
+from envkit.cli.progress import progress
+from envkit.cli.verify_options import LIVE_ONLY, verify_options
+from envkit.errors import UsageError
+from envkit.model.report import Report
+from envkit.render.json_ import render_json
+from envkit.workflows.config import Configuration, read_configuration
+from envkit.workflows.judge_file import judge_file
+from envkit.workflows.live import live_readers
+from envkit.workflows.request import request_from
+from envkit.workflows.save import choose_destination, save_report
+from envkit.workflows.verify import verify
+
+EXAMPLES = """\
+envkit verify                           the active environment
+envkit verify -n vit                    a conda environment by its name
+envkit verify --python .venv/bin/python
+envkit verify --suite standard -o report.json
+envkit verify --no-fingerprint          facts and rules only
+envkit verify --label lab-1 -o team/    one file a machine in a team's folder
+envkit verify --from report.json        judge what somebody else recorded"""
+
+
+@click.command(cls=EnvkitCommand, name="verify", examples=EXAMPLES)
+@verify_options
+@format_options("text", "json")
+@terminal_options
+def command(**options: Any) -> int:
+    """Say whether this machine and environment are right.
+
+    Reads driver, GPUs, system and environment, runs torch in the environment's own interpreter,
+    and measures how memory and numbers behave there. The exit code is the verdict's.
+    """
+    terminal = Terminal(
+        quiet=options["quiet"],
+        verbose=options["verbose"],
+        color=options["color"],
+        no_progress=options["no_progress"],
+    )
+    configuration = read_configuration(Path.cwd(), os.environ)
+    if options["from_"] is not None:
+        report = _recorded(options, configuration)
+    else:
+        report = _live(options, configuration, terminal)
+    as_json = options["as_json"] or options["format_"] == "json"
+    _write(report, options["output"], terminal, as_json=as_json)
+    return 0 if options["exit_zero"] else report.verdict.exit_code
+
+
+def _live(options: dict[str, Any], configuration: Configuration, terminal: Terminal) -> Report:
+    request = request_from(options, configuration)
+    if options["output"] is not None:
+        choose_destination(options["output"], request.label)  # before minutes of work, not after
+    readers = live_readers(
+        os.environ, name=options["name"], prefix=options["prefix"], python=options["python"]
+    )
+    with progress(shown=terminal.progress_on(), ascii_only=not style_of(terminal).unicode) as tell:
+        return verify(request, readers, tell)
+
+
+def _recorded(options: dict[str, Any], configuration: Configuration) -> Report:
+    given = [f"--{name.replace('_', '-')}" for name in LIVE_ONLY if options[name] not in (None, ())]
+    if given:
+        message = f"--from judges what was recorded; {', '.join(given)} cannot change that."
+        raise UsageError(message, next_step="Leave it out, or leave out --from.")
+    return judge_file(options["from_"], request_from(options, configuration))
+
+
+def _write(report: Report, output: str | None, terminal: Terminal, *, as_json: bool) -> None:
+    document = render_json(report) if as_json or output is not None else ""
+    if output is not None:
+        save_report(report, document, choose_destination(output, report.label))
+    if as_json:
+        emit(document)
+        return
+    from envkit.render.text import render_text  # noqa: PLC0415 (rich, only where text is drawn)
+
+    emit(render_text(report, style_of(terminal)))

@@ -1,0 +1,69 @@
+"""The options of `envkit verify`, in the order of its help page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+#: Parameters that have no meaning for something recorded.
+LIVE_ONLY: Final = (
+    "name",
+    "prefix",
+    "python",
+    "suite",
+    "no_fingerprint",
+    "device",
+    "flags",
+    "timeout",
+    "challenge",
+)
+
+_OPTIONS: Final = (
+    click.option("-n", "--name", metavar="ENV", help="Conda environment to check, by name."),
+    click.option("-p", "--prefix", metavar="PATH", help="Environment to check, by folder."),
+    click.option("--python", metavar="EXE", help="Environment to check, by interpreter."),
+    click.option(
+        "--suite",
+        type=click.Choice(["quick", "standard"]),
+        help="Probes to run [standard with a GPU, quick without].",
+    ),
+    click.option(
+        "--no-fingerprint", is_flag=True, default=None, help="Run no probes: facts and rules only."
+    ),
+    click.option("--device", metavar="auto|cpu|cuda[:N]", help="Where the probes run [auto]."),
+    click.option(
+        "--set",
+        "flags",
+        multiple=True,
+        metavar="FLAG=VALUE",
+        help="Switch of torch to set first, such as cudnn.benchmark=true. Repeatable.",
+    ),
+    click.option("--timeout", type=float, metavar="S", help="Seconds for all probes [300]."),
+    click.option(
+        "--challenge", metavar="NONCE", help="Seed the probes with a number that you were given."
+    ),
+    click.option("--label", metavar="NAME", help="Name of this machine in the report."),
+    click.option(
+        "-o", "output", metavar="FILE|FOLDER", help="Save the JSON report; a folder: LABEL.json."
+    ),
+    click.option(
+        "--from", "from_", metavar="FILE", help="Judge a report or a machine profile; - is stdin."
+    ),
+    click.option(
+        "--fail-on",
+        type=click.Choice(["error", "warning", "unknown"]),
+        help="What fails the verdict [error]; each includes those before it.",
+    ),
+    click.option("--exit-zero", is_flag=True, help="Exit with 0 whatever the verdict is."),
+)
+
+
+def verify_options(function: F) -> F:
+    """Add the options of `envkit verify`."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function

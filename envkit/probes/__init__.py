@@ -1,0 +1,1 @@
+"""Running code inside the environment that is judged, from a safe distance."""

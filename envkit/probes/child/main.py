@@ -1,0 +1,178 @@
+"""What the child does with a request, task by task; the boundary where everything is caught.
+
+Order: import torch; set the flags asked for; facts of the build; then, in a child of its own, CUDA,
+the self-test and the mapped libraries; then the suite, with `request["device"]` made concrete:
+`suite.run(request, emit, api)`, where `emit(event, **fields)` is a `protocol.Emitter` and `api` the
+module `torch_api`. The suite starts its own children with `fork.run_jobs(jobs, emit, request)`.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import importlib
+import os
+import sys
+import time
+from typing import Any, Optional
+
+from . import torch_api
+from .device_facts import comparability_key, device_facts, usable
+from .flags import FlagRefused, set_flags
+from .fork import Job, end_forks_on_sigterm, run_jobs
+from .jobs import tell_result
+from .mapped_libraries import mapped_libraries
+from .protocol import Emitter
+from .self_test import run_self_tests
+from .states import not_applicable, unreadable
+from .torch_api import Missing, attempt
+from .torch_facts import CPU_BUILD, build_facts, import_torch, is_cuda_build
+
+PROTOCOL = 1
+#: Longest time for CUDA to start and the self-test to run; a cold file system is slow.
+DEVICE_LIMIT_S = 120.0
+
+
+def main(request: "dict[str, Any]", answers: int) -> None:
+    """Answer a request on a descriptor, and end the process."""
+    emit = Emitter(answers)
+    # A crash writes the Python stack to stderr; the parent keeps the end of that.
+    attempt(faulthandler.enable)
+    end_forks_on_sigterm()
+    try:
+        _answer(request, emit)
+    except BaseException as error:  # noqa: BLE001  (the boundary: SystemExit of the target's code too)
+        emit.error(emit.last_stage, error)
+    for stream in (sys.stdout, sys.stderr):
+        attempt(stream.flush)
+    emit("done")
+    # The answer is complete: what libraries do at exit can only spoil it.
+    os._exit(0)
+
+
+def _answer(request: "dict[str, Any]", emit: Emitter) -> None:
+    if request.get("protocol") != PROTOCOL:
+        message = "this child speaks protocol {}, not {!r}".format(
+            PROTOCOL, request.get("protocol")
+        )
+        raise ValueError(message)
+    limit_s = float(request["time_limit_s"])
+    deadline = time.monotonic() + limit_s
+    torch = import_torch(emit, limit_s)
+    if torch is None:
+        return
+    flags_are_set = _set_flags(torch, request, emit)
+    if "sub" in request:
+        if flags_are_set:
+            _answer_sub(request["sub"], emit)
+        return
+    tasks = request["tasks"]
+    if "facts" in tasks:
+        emit.stage("build_facts")
+        emit("facts", family="torch", values=build_facts(torch))
+    device = _look_at_device(torch, request, emit, deadline)
+    if "fingerprint" in tasks and device and flags_are_set:
+        emit.stage("fingerprint")
+        suite = importlib.import_module("_envkit_child.suite")
+        name = suite_name(request["suite"], device)
+        suite.run(dict(request, device=device, suite=name), emit, torch_api)
+
+
+def suite_name(asked: str, device: str) -> str:
+    """Make `auto` concrete: only here is it known whether the GPU can be used."""
+    if asked != "auto":
+        return asked
+    return "quick" if device == "cpu" else "standard"
+
+
+def _set_flags(torch: Any, request: "dict[str, Any]", emit: Emitter) -> bool:
+    try:
+        set_flags(torch, request.get("set") or {})
+    except FlagRefused as error:
+        emit.error("set_flags", error)
+        return False
+    return True
+
+
+def _answer_sub(sub: "dict[str, Any]", emit: Emitter) -> None:
+    """Do one job of a parent that cannot fork (see `fork.run_jobs`)."""
+    module, _, name = sub["function"].partition(":")
+    function = getattr(importlib.import_module(module), name)
+    tell_result(function, sub["args"], emit)
+
+
+def _look_at_device(
+    torch: Any, request: "dict[str, Any]", emit: Emitter, deadline: float
+) -> "Optional[str]":
+    """Learn in a child whether CUDA works; return the device to measure, None if there is none."""
+    asked = request.get("device") or "auto"
+    report = "facts" in request["tasks"]
+    if not report and (asked == "cpu" or not is_cuda_build(torch)):
+        return _concrete(asked, CPU_BUILD, emit)
+    limit_s = max(1.0, min(DEVICE_LIMIT_S, deadline - time.monotonic()))
+    job = Job("device", look_at_device, {"device": asked, "report": report}, limit_s)
+    result = run_jobs([job], emit, request)[0]
+    if result.ok:
+        return _concrete(asked, result.value, emit)
+    result.emit_error(emit, "cuda_init")
+    reason = "the child that looked at it ended early: {} in stage {}".format(
+        result.reason, result.stage or "start"
+    )
+    if report:
+        emit("facts", family="torch", values=_unknown(reason))
+    return _concrete(asked, reason, emit)
+
+
+def _unknown(reason: str) -> "dict[str, Any]":
+    names = ("cuda_available", "cuda_init_error", "device_count", "devices", "mapped_libraries")
+    return {name: unreadable(reason) for name in names}
+
+
+def _concrete(asked: str, unusable: str, emit: Emitter) -> "Optional[str]":
+    """Return the device to measure, given why the one asked for cannot be used (empty: it can)."""
+    if asked == "auto":
+        return "cpu" if unusable else "cuda:0"
+    if asked == "cpu" or not unusable:
+        return asked
+    emit("error", stage="device", type="DeviceUnusable", message=unusable, traceback_tail="")
+    return None
+
+
+def look_at_device(args: "dict[str, Any]", emit: Emitter) -> str:
+    """Job: CUDA facts, self-test, libraries, key. Say why CUDA cannot be used; empty if it can."""
+    import torch
+
+    asked = args["device"]
+    facts = device_facts(torch, emit)
+    unusable = _why_unusable(asked, facts)
+    if not args["report"]:
+        return unusable
+    emit("facts", family="torch", values=facts)
+    device = asked if asked != "auto" else ("cpu" if unusable else "cuda:0")
+    if device == "cpu" or not unusable:
+        emit("key", values=comparability_key(torch, facts, device))
+        emit.stage("self_test")
+        emit("self_test", device=device, tests=run_self_tests(torch, device))
+    # Only now: cuDNN and others are loaded by the first operation that needs them.
+    emit.stage("mapped_libraries")
+    emit("facts", family="torch", values={"mapped_libraries": _mapped()})
+    return unusable
+
+
+def _why_unusable(asked: str, facts: "dict[str, Any]") -> str:
+    """Say why the device asked for (`auto`: the first one) cannot be used; empty if it can."""
+    if asked == "cpu":
+        return ""
+    if not usable(facts):
+        error = facts["cuda_init_error"]
+        known = error.get("message") or error.get("unreadable") or error.get("not_applicable")
+        return known or "torch.cuda.is_available() is false"
+    index = int(asked.partition(":")[2] or 0) if asked != "auto" else 0
+    count = facts["device_count"]
+    if isinstance(count, int) and index >= count:
+        return "there is no cuda:{}: torch sees {} device(s)".format(index, count)
+    return ""
+
+
+def _mapped() -> Any:
+    found = mapped_libraries()
+    return not_applicable(found.reason) if isinstance(found, Missing) else found

@@ -1,0 +1,1 @@
+"""Reports as text for people and programs; every function here is pure."""

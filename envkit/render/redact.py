@@ -1,0 +1,144 @@
+"""What may leave the machine: texts without the home folder, the user, the host and secrets.
+
+Which facts exist at all is an allow-list already (`envkit.model.facts` and, for variables, the list
+in `envkit.sources`). This is the second fence, around the values: every text of the facts passes
+here before it is judged, so that the saved report gives the same verdict as the live one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from envkit.model.fingerprint import LAYERS, Fingerprint, Layers
+
+T = TypeVar("T")
+
+#: Fields that name packages, versions and digests: compared exactly, and never about a person.
+EXACT_FIELDS: Final = frozenset(
+    {
+        "arch_list",
+        "build",
+        "code",
+        "compute_capability",
+        "device_id",
+        "digest",
+        "installer",
+        "md5",
+        "name",
+        "requires",
+        "schema",
+        "sha256",
+        "state",
+        "status",
+        "subdir",
+        "uuid_hash",
+        "version",
+    }
+)
+#: Accounts that everybody has: hiding them hides nothing and spoils sentences.
+_COMMON = (
+    "root user users admin ubuntu debian fedora centos ec2-user jovyan vscode coder runner "
+    "nobody app dev test localhost localhost.localdomain conda mamba torch python envkit"
+)
+COMMON_NAMES: Final = frozenset(_COMMON.split())
+_SHORTEST_NAME: Final = 3
+
+_URL: Final = re.compile(r"\b(?P<scheme>[a-zA-Z][a-zA-Z0-9+.-]*)://(?P<rest>[^\s'\"<>\\^`{|}]+)")
+#: conda's channel tokens are a part of the path: /t/TOKEN/channel
+_PATH_TOKEN: Final = re.compile(r"/t/[^/]+(?=/|$)")
+_SECRET: Final = re.compile(
+    r"\b(?:gh[pousr]_[A-Za-z0-9]{16,}|github_pat_\w{16,}|hf_[A-Za-z0-9]{16,}|"
+    r"sk-[A-Za-z0-9_-]{16,}|AKIA[0-9A-Z]{16}|xox[abprs]-[A-Za-z0-9-]{10,}|"
+    r"pypi-[A-Za-z0-9_-]{16,}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+)"
+)
+
+
+class Identity(msgspec.Struct, frozen=True, kw_only=True):
+    """Whose machine this is; an empty text where it is not known."""
+
+    home: str = ""
+    user: str = ""
+    host: str = ""
+
+
+def redact_document(document: T, identity: Identity) -> T:
+    """Return the same document with every text redacted, the fields of `EXACT_FIELDS` excepted."""
+    hide = text_redactor(identity)
+    return msgspec.convert(_walk(msgspec.to_builtins(document), hide), type=type(document))
+
+
+def redact_reasons(fingerprint: Fingerprint, identity: Identity) -> Fingerprint:
+    """Redact why probes failed. What they measured is left exactly as it is: it has digests."""
+    hide = text_redactor(identity)
+    layers = {
+        layer: {
+            name: msgspec.structs.replace(probe, reason=hide(probe.reason))
+            for name, probe in getattr(fingerprint.layers, layer).items()
+        }
+        for layer in LAYERS
+    }
+    return msgspec.structs.replace(fingerprint, layers=Layers(**layers))
+
+
+def text_redactor(identity: Identity) -> Callable[[str], str]:
+    """Return the function that redacts one text for this machine."""
+    replacements = _replacements(identity)
+
+    def redact(text: str) -> str:
+        clean = text.encode("utf-8", "backslashreplace").decode()
+        if "://" in clean:
+            clean = _URL.sub(_clean_url, clean)
+        for pattern, replacement in replacements:
+            clean = pattern.sub(replacement, clean)
+        return clean
+
+    return redact
+
+
+def _replacements(identity: Identity) -> list[tuple[re.Pattern[str], str]]:
+    found = [(_SECRET, "<secret>")]
+    home = identity.home.rstrip("/\\")
+    if len(home) > 1:
+        found.append((re.compile(rf"(?<![\w.~-]){re.escape(home)}(?=$|[/\\\s'\":;,)\]])"), "~"))
+    for name, shown in ((identity.user, "<user>"), *_host_names(identity.host)):
+        if len(name) >= _SHORTEST_NAME and name.lower() not in COMMON_NAMES:
+            found.append(
+                (re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])", re.IGNORECASE), shown)
+            )
+    return found
+
+
+def _host_names(host: str) -> tuple[tuple[str, str], ...]:
+    short = host.split(".", maxsplit=1)[0]
+    return ((host, "<host>"), (short, "<host>"))
+
+
+def _clean_url(found: re.Match[str]) -> str:
+    rest = re.split(r"[?#]", found["rest"], maxsplit=1)[0]
+    authority, slash, path = rest.partition("/")
+    host = authority.rpartition("@")[2]
+    return f"{found['scheme']}://{host}{_PATH_TOKEN.sub('/t/<secret>', slash + path)}"
+
+
+def _walk(value: Any, hide: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return hide(value)
+    if isinstance(value, (list, tuple)):
+        return [_walk(item, hide) for item in value]
+    if isinstance(value, dict):
+        return {
+            key: _only_encodable(item) if key in EXACT_FIELDS else _walk(item, hide)
+            for key, item in value.items()
+        }
+    return value
+
+
+def _only_encodable(value: Any) -> Any:
+    # The names of files may hold bytes that are no UTF-8; Python keeps them as lone surrogates.
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    return _walk(value, _only_encodable)

@@ -1,0 +1,201 @@
+"""A report as text for a terminal: verdict first, then findings, then what was seen."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+from typing import Final
+
+from rich.console import Console
+from rich.containers import Lines
+from rich.text import Text
+
+from envkit.model.finding import Check, Finding, Severity, Status
+from envkit.model.report import Report
+from envkit.render import fact_rows, fingerprint_rows
+from envkit.render.escape import ascii_only, printable
+from envkit.render.style import Style
+
+#: Findings of one severity that are shown without -v, and characters of one piece of evidence.
+MOST_FINDINGS: Final = 12
+MOST_CHARACTERS: Final = 400
+
+_VERDICTS: Final = {
+    "pass": ("✔", "+", "PASS", "bold green"),
+    "fail": ("✘", "x", "FAIL", "bold red"),
+    "incomplete": ("?", "?", "INCOMPLETE", "bold yellow"),
+}
+_SEVERITIES: Final = {
+    Severity.ERROR: ("✘", "x", "error", "red"),
+    Severity.WARNING: ("!", "!", "warning", "yellow"),
+    Severity.INFO: ("·", "-", "note", "cyan"),
+}
+_COUNTED: Final = {
+    Status.PASS: "passed",
+    Status.FAIL: "fired",
+    Status.UNKNOWN: "could not be told",
+    Status.SKIP: "do not apply",
+}
+
+
+def render_text(report: Report, style: Style) -> str:
+    """Draw a report; at most 30 lines when all is well."""
+    page = _Page(style)
+    _draw_verdict(page, report)
+    if style.verbosity < 0:
+        _draw_codes(page, report.findings)
+        return page.text()
+    _draw_findings(page, report.findings)
+    page.table("Facts", fact_rows.rows(report.facts, everything=style.verbosity > 0))
+    if report.fingerprint is not None:
+        page.table("Fingerprint", fingerprint_rows.rows(report.fingerprint))
+    _draw_checks(page, report.checks)
+    return page.text()
+
+
+class _Page:
+    """Lines that never get wider than the page; long ones go on under their own beginning."""
+
+    def __init__(self, style: Style) -> None:
+        self.style = style
+        self._out = io.StringIO()
+        self._console = Console(
+            file=self._out,
+            width=style.width,
+            height=25,
+            color_system="standard" if style.color else None,
+            force_terminal=style.color,
+            no_color=not style.color,
+            legacy_windows=False,
+            markup=False,
+            emoji=False,
+            highlight=False,
+            _environ={},
+        )
+
+    def symbol(self, pair: tuple[str, str]) -> str:
+        return pair[0] if self.style.unicode else pair[1]
+
+    def line(self, lead: str, body: str, *, lead_style: str = "", style: str = "") -> None:
+        """Write `lead` and then `body`, wrapped under the end of `lead`."""
+        lead = self._shown(lead)
+        room = max(20, self.style.width - len(lead))
+        wrapped = self._wrapped(Text(self._shown(body), style=style), room)
+        beginning = Text(lead, style=lead_style)
+        for part in wrapped:
+            row = beginning + part
+            row.rstrip()
+            self._console.print(row, soft_wrap=True)
+            beginning = Text(" " * len(lead))
+
+    def paragraph(self, *parts: tuple[str, str]) -> None:
+        """Write parts, each with its style, as one text wrapped at the left edge."""
+        whole = Text.assemble(*((self._shown(text), style) for text, style in parts))
+        for part in self._wrapped(whole, self.style.width):
+            part.rstrip()
+            self._console.print(part, soft_wrap=True)
+
+    def command(self, text: str) -> None:
+        """Write a command whole, however long: it is there to be copied."""
+        self._console.print(
+            Text("       $ ", style="dim") + Text(self._shown(text)), soft_wrap=True
+        )
+
+    def blank(self) -> None:
+        self._console.print()
+
+    def table(self, title: str, rows: Iterable[tuple[str, str]]) -> None:
+        """Write a title and rows of a name and a value."""
+        rows = list(rows)
+        if not rows:
+            return
+        self.blank()
+        self.line("", title, style="bold")
+        name_width = max(len(name) for name, _ in rows)
+        for name, value in rows:
+            self.line(f"  {name:<{name_width}}  ", value, lead_style="dim")
+
+    def text(self) -> str:
+        return self._out.getvalue()
+
+    def _wrapped(self, text: Text, room: int) -> Lines:
+        return text.wrap(self._console, room, overflow="fold")
+
+    def _shown(self, text: str) -> str:
+        return printable(text) if self.style.unicode else ascii_only(printable(text))
+
+
+def _draw_verdict(page: _Page, report: Report) -> None:
+    verdict, target = report.verdict, report.target
+    good, plain, word, style = _VERDICTS[verdict.status]
+    page.paragraph(
+        (f"{page.symbol((good, plain))} {word}", style), (f"  {_target_line(report)}", "")
+    )
+    page.line("  ", verdict.headline, style="bold")
+    if target.kind == "recorded" and report.label:
+        page.line("  ", f"recorded {report.created}", style="dim")
+
+
+def _target_line(report: Report) -> str:
+    target = report.target
+    where = target.prefix or target.python or ""
+    kind = {
+        "conda": "conda environment",
+        "venv": "virtual environment",
+        "python": "interpreter",
+        "prefix": "prefix without an interpreter",
+        "recorded": "recorded machine",
+    }[target.kind]
+    label = f"{report.label}: " if report.label else ""
+    return f"{label}{kind} {where}".rstrip() + f" (chosen by {target.chosen_by})"
+
+
+def _draw_codes(page: _Page, findings: tuple[Finding, ...]) -> None:
+    for finding in findings:
+        if finding.severity is not Severity.INFO:
+            page.line(f"  {finding.code}  ", finding.title)
+
+
+def _draw_findings(page: _Page, findings: tuple[Finding, ...]) -> None:
+    for severity in Severity:
+        group = [finding for finding in findings if finding.severity is severity]
+        most = len(group) if page.style.verbosity > 0 else MOST_FINDINGS
+        for finding in group[:most]:
+            _draw_finding(page, finding)
+        if len(group) > most:
+            page.blank()
+            page.line("  ", f"and {len(group) - most} more of this severity: use -v or --json")
+
+
+def _draw_finding(page: _Page, finding: Finding) -> None:
+    good, plain, word, style = _SEVERITIES[finding.severity]
+    page.blank()
+    lead = f"{page.symbol((good, plain))} {finding.code} {word}  "
+    page.line(lead, finding.title, lead_style=style, style="bold")
+    for evidence in finding.evidence:
+        seen = _clipped(evidence.seen, page.style)
+        page.line("    - ", f"{evidence.what}: {seen} [{evidence.source}]", lead_style="dim")
+    if finding.caused_by is not None:
+        page.line("    ", f"follows from {finding.caused_by}")
+    page.line("    fix: ", _clipped(finding.fix.text, page.style), lead_style="green")
+    if finding.fix.command is not None:
+        for command in finding.fix.command.splitlines():
+            page.command(command)
+
+
+def _draw_checks(page: _Page, checks: tuple[Check, ...]) -> None:
+    if not checks:
+        return
+    counts = {status: sum(check.status is status for check in checks) for status in Status}
+    said = [f"{counts[status]} {word}" for status, word in _COUNTED.items() if counts[status]]
+    page.blank()
+    page.line("Checks  ", ", ".join(said), lead_style="bold")
+    for check in checks:
+        if check.status is Status.UNKNOWN or page.style.verbosity > 0:
+            page.line(f"  {check.code} {check.status.value}: ", check.reason, lead_style="dim")
+
+
+def _clipped(text: str, style: Style) -> str:
+    if style.verbosity > 0 or len(text) <= MOST_CHARACTERS:
+        return text
+    return f"{text[:MOST_CHARACTERS]}... ({len(text)} characters, all with -v or --json)"

@@ -1,0 +1,109 @@
+"""What became of the child, in the terms of facts: did torch import, and if not, how did it end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from envkit.model.facts import Facts, ImportFailure, TorchFacts
+from envkit.model.observed import Absent, Known, Unreadable
+from envkit.probes.launch import (
+    Broken,
+    ChildRun,
+    Crashed,
+    Exited,
+    Finished,
+    NotStarted,
+    TimedOut,
+    describe,
+)
+from envkit.sources import imported_torch
+from envkit.sources.interpreter import started_python
+from envkit.sources.redacted import home_folders
+
+IMPORTING: Final = "importing_torch"
+#: Stages in which torch is not there yet.
+_BEFORE: Final = frozenset({"starting_python", "starting_probe", IMPORTING})
+_NO_TORCH: Final = "No module named 'torch'"
+
+
+def add_answer(
+    facts: Facts, run: ChildRun, *, prefix: Path | None, environ: Mapping[str, str]
+) -> Facts:
+    """Put what the interpreter and the imported torch said over what their files say.
+
+    Args:
+        facts: what the files of the target say.
+        run: what became of the child in the target's interpreter.
+        prefix: prefix of the target.
+        environ: environment of the target.
+
+    """
+    python = facts.python
+    if run.hello is not None:
+        homes = home_folders(environ)
+        python = started_python(msgspec.to_builtins(run.hello), homes=homes)
+    torch = _torch(facts.torch, run, prefix=prefix, environ=environ)
+    return msgspec.structs.replace(facts, python=python, torch=torch)
+
+
+def import_failure(run: ChildRun) -> ImportFailure | None:
+    """Say how `import torch` failed; None when it worked or was never reached."""
+    raised = next((error for error in run.errors if error.stage == IMPORTING), None)
+    if raised is None and (run.stage not in _BEFORE or not _ended_early(run)):
+        return None
+    outcome = run.outcome
+    return imported_torch.import_failure(
+        None if raised is None else msgspec.to_builtins(raised),
+        signal=outcome.signal if isinstance(outcome, Crashed) else None,
+        exit_code=outcome.code if isinstance(outcome, Exited) else None,
+        timed_out=isinstance(outcome, TimedOut),
+        stage=run.stage,
+    )
+
+
+def probes_problem(run: ChildRun) -> str:
+    """Say what kept the probes from being finished; empty when nothing did."""
+    if not isinstance(run.outcome, Finished):
+        return describe(run)
+    return next((f"{error.type}: {error.message}" for error in run.errors), "")
+
+
+def _torch(
+    static: TorchFacts, run: ChildRun, *, prefix: Path | None, environ: Mapping[str, str]
+) -> TorchFacts:
+    if isinstance(run.outcome, NotStarted | Broken) and run.hello is None:
+        untold = Unreadable(reason=describe(run), source="import torch")
+        return msgspec.structs.replace(static, import_failure=untold)
+    if _has_no_torch(run) and not isinstance(static.version, Known):
+        if isinstance(static.version, Absent):
+            return static
+        absent = Absent(source="import torch", reason=_NO_TORCH)
+        return msgspec.structs.replace(static, version=absent)
+    tests = run.self_test.tests if run.self_test is not None else ()
+    return imported_torch.imported_torch_facts(
+        static,
+        run.facts.get("torch", {}),
+        prefix=prefix,
+        environ=environ,
+        failure=import_failure(run),
+        why_missing=describe(run),
+        self_tests=[msgspec.to_builtins(test) for test in tests],
+        stderr=run.stderr_tail.encode("utf-8", "backslashreplace"),
+    )
+
+
+def _ended_early(run: ChildRun) -> bool:
+    return isinstance(run.outcome, Crashed | TimedOut | Exited)
+
+
+def _has_no_torch(run: ChildRun) -> bool:
+    return any(
+        error.stage == IMPORTING
+        and error.type == "ModuleNotFoundError"
+        and error.message.strip() == _NO_TORCH
+        for error in run.errors
+    )

@@ -1,0 +1,118 @@
+"""The last step of every way to a report: judge the facts, heed the waivers, give a verdict.
+
+Everything it goes by is in the facts, the fingerprint and the date, all of which the report keeps:
+a saved report, judged again, gives the verdict that it gave when it was made.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+
+from envkit import __version__
+from envkit.model.facts import Facts, RequestFacts
+from envkit.model.fingerprint import LAYERS, Fingerprint, ProbeResult
+from envkit.model.observed import NOT_RECORDED, Known, Unreadable, value_of
+from envkit.model.report import Report, Target
+from envkit.rules.engine import judge
+from envkit.rules.verdict import FailOn, Probes, decide
+from envkit.rules.waivers import Waiver, apply_waivers
+
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+def conclude(
+    facts: Facts,
+    *,
+    target: Target,
+    created: str,
+    label: str | None,
+    fingerprint: Fingerprint | None,
+) -> Report:
+    """Return the report of facts.
+
+    Args:
+        facts: what was read, redacted already, with the request among them.
+        target: what they are about.
+        created: when they were read, UTC in RFC 3339; waivers are judged by that day.
+        label: name of the machine.
+        fingerprint: what was measured, None if nothing was.
+
+    """
+    judgement = judge(facts)
+    waived = apply_waivers(
+        judgement.findings,
+        _waivers(facts.request),
+        today=_day(created) or dt.date.max,
+        source=facts.request.waivers.source or "configuration",
+    )
+    verdict = decide(
+        facts,
+        waived.findings,
+        judgement.checks,
+        probes=how_probes_went(facts.request, fingerprint),
+        fail_on=FailOn[(value_of(facts.request.fail_on) or "error").upper()],
+    )
+    return Report(
+        envkit_version=__version__,
+        created=created,
+        label=label,
+        target=target,
+        facts=facts,
+        findings=waived.findings,
+        checks=judgement.checks,
+        fingerprint=fingerprint,
+        verdict=verdict,
+    )
+
+
+def now() -> str:
+    """Return this second in UTC as RFC 3339."""
+    return dt.datetime.now(tz=dt.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def how_probes_went(request: RequestFacts, fingerprint: Fingerprint | None) -> Probes:
+    """Say whether the fingerprint that was asked for is there and whole."""
+    suite = request.suite
+    if fingerprint is None:
+        asked = isinstance(suite, Known) or (
+            isinstance(suite, Unreadable) and suite != NOT_RECORDED
+        )
+        if not asked:
+            return Probes()
+        reason = suite.reason if isinstance(suite, Unreadable) else "the probes gave nothing"
+        return Probes(outcome="incomplete", reason=reason)
+    on_gpu = fingerprint.key.capability is not None
+    missing = _missing(fingerprint)
+    if missing:
+        return Probes(outcome="incomplete", reason=missing, on_gpu=on_gpu)
+    return Probes(outcome="complete", on_gpu=on_gpu)
+
+
+def _missing(fingerprint: Fingerprint) -> str:
+    probes: dict[str, ProbeResult] = {}
+    for layer in LAYERS:
+        for name, probe in getattr(fingerprint.layers, layer).items():
+            probes[f"{layer} {name}"] = probe
+    lost = {name: one for name, one in probes.items() if one.status in {"failed", "not_run"}}
+    if not lost:
+        return "" if probes else "no probe was run"
+    name, first = next(iter(lost.items()))
+    because = f": {first.reason}" if first.reason else ""
+    return f"{len(lost)} of {len(probes)} probes gave nothing, first {name}{because}"
+
+
+def _waivers(request: RequestFacts) -> list[Waiver]:
+    dated = ((one, _day(one.until)) for one in value_of(request.waivers) or ())
+    return [
+        Waiver(code=one.code, reason=one.reason, last_day=day)
+        for one, day in dated
+        if day is not None  # a recorded one that is no date waives nothing
+    ]
+
+
+def _day(text: str) -> dt.date | None:
+    try:
+        return dt.date.fromisoformat(text[:10]) if _DAY.match(text) else None
+    except ValueError:
+        return None

@@ -1,0 +1,209 @@
+"""The configuration: flag, then `ENVKIT_*`, then `envkit.toml` or `[tool.envkit]`, then default.
+
+The file is the nearest one from the current folder upwards, as far as the repository (`.git`) or
+the home folder; in one folder `envkit.toml` comes before `pyproject.toml`. Every mistake in it is
+an error with the file and the key: a waiver that is not read would be a silent verdict.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import difflib
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias, TypeVar
+
+import msgspec
+
+from envkit.errors import InputError, UsageError
+from envkit.model.facts import FailOnName, Waiver
+from envkit.model.observed import Known
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+T = TypeVar("T")
+SuiteName: TypeAlias = Literal["quick", "standard", "none"]
+
+DEVICE: Final = re.compile(r"auto|cpu|cuda(:\d{1,3})?")
+LONGEST_TIMEOUT_S: Final = 24 * 3600.0
+_LARGEST_FILE_BYTES: Final = 1 << 20
+_CODE: Final = re.compile(r"[A-Z]{3}\d{3}")
+
+
+class _WaiverEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    code: str
+    reason: str
+    until: dt.date
+
+
+class Settings(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"
+):
+    """What a configuration can say; None: it does not."""
+
+    device: str | None = None
+    suite: SuiteName | None = None
+    label: str | None = None
+    timeout: float | None = None
+    """Seconds."""
+    fail_on: FailOnName | None = None
+    waivers: tuple[_WaiverEntry, ...] = ()
+
+
+class Configuration(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings of the variables and of the file, and which file it was."""
+
+    variables: Settings = Settings()
+    file: Settings = Settings()
+    path: Path | None = None
+
+    def pick(self, flag: T | None, name: str, default: T) -> Known[T]:
+        """Return the value of a setting by precedence, and what decided it."""
+        in_file = self.path.name if self.path else ""
+        chosen: tuple[tuple[T | None, str], ...] = (
+            (flag, f"--{name.replace('_', '-')}"),
+            (getattr(self.variables, name), f"ENVKIT_{name.upper()}"),
+            (getattr(self.file, name), in_file),
+        )
+        for value, source in chosen:
+            if value is not None:
+                return Known(value=value, source=source)
+        return Known(value=default, source="default")
+
+    def waivers(self) -> tuple[Waiver, ...]:
+        """Return the waivers of the file."""
+        return tuple(
+            Waiver(code=one.code, reason=one.reason, until=one.until.isoformat())
+            for one in self.file.waivers
+        )
+
+
+def read_configuration(folder: Path, variables: Mapping[str, str]) -> Configuration:
+    """Read the configuration that holds in a folder.
+
+    Raises:
+        InputError: the file cannot be read, is no TOML, or has a wrong key or value.
+        UsageError: an `ENVKIT_*` variable has a wrong value.
+
+    """
+    for path, table in _candidates(folder):
+        origin = f"{path}: [tool.envkit]" if path.name == "pyproject.toml" else str(path)
+        settings = _settings(table, origin)
+        return Configuration(variables=_from_variables(variables), file=settings, path=path)
+    return Configuration(variables=_from_variables(variables))
+
+
+def check_device(device: str) -> str:
+    """Return a device name that is one; raises ValueError otherwise."""
+    if not DEVICE.fullmatch(device):
+        message = f"{device!r} is not a device: auto, cpu, cuda or cuda:N"
+        raise ValueError(message)
+    return device
+
+
+def check_timeout(timeout_s: float) -> float:
+    """Return a time limit that is one; raises ValueError otherwise."""
+    if not 1 <= timeout_s <= LONGEST_TIMEOUT_S:
+        message = f"{timeout_s} is not a time limit: from 1 to {LONGEST_TIMEOUT_S:.0f} seconds"
+        raise ValueError(message)
+    return timeout_s
+
+
+def _candidates(folder: Path) -> Iterator[tuple[Path, Any]]:
+    for place in (folder, *folder.parents):
+        own = place / "envkit.toml"
+        if own.is_file():
+            yield own, _read_toml(own)
+        project = place / "pyproject.toml"
+        if project.is_file():
+            tool = _read_toml(project).get("tool")
+            if isinstance(tool, dict) and "envkit" in tool:
+                yield project, tool["envkit"]
+        if (place / ".git").exists() or place == Path.home():
+            return
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            content = file.read(_LARGEST_FILE_BYTES + 1)
+        if len(content) > _LARGEST_FILE_BYTES:
+            raise _wrong(str(path), "it is larger than 1 MiB")
+        table: dict[str, Any] = tomllib.loads(content.decode())
+    except OSError as error:
+        raise _wrong(str(path), error.strerror or str(error)) from error
+    except (ValueError, RecursionError) as error:
+        raise _wrong(str(path), f"it is not TOML: {error}") from error
+    return table
+
+
+def _settings(table: Any, origin: str) -> Settings:
+    try:
+        settings = msgspec.convert(table, Settings)
+    except msgspec.ValidationError as error:
+        raise _wrong(origin, _in_words(str(error))) from error
+    try:
+        _check_values(settings)
+    except ValueError as error:
+        raise _wrong(origin, str(error)) from error
+    return settings
+
+
+def _check_values(settings: Settings) -> None:
+    if settings.device is not None:
+        check_device(settings.device)
+    if settings.timeout is not None:
+        check_timeout(settings.timeout)
+    for number, waiver in enumerate(settings.waivers):
+        if not _CODE.fullmatch(waiver.code):
+            message = f"waivers[{number}].code: {waiver.code!r} is not the code of a finding"
+            raise ValueError(message)
+        if not waiver.reason.strip():
+            message = f"waivers[{number}].reason: a waiver needs a reason"
+            raise ValueError(message)
+
+
+def _from_variables(variables: Mapping[str, str]) -> Settings:
+    found: dict[str, Any] = {}
+    for field in ("device", "suite", "label", "timeout", "fail_on"):
+        text = variables.get(f"ENVKIT_{field.upper()}", "")
+        if text:
+            found[field.replace("_", "-")] = text
+    try:
+        settings = msgspec.convert(found, Settings, strict=False)
+        _check_values(settings)
+    except (msgspec.ValidationError, ValueError) as error:
+        name, said = _named(str(error), found)
+        message = f"The variable {name} is wrong: {said}"
+        raise UsageError(message, next_step=f"Correct it, or unset {name}.") from error
+    return settings
+
+
+def _named(message: str, found: Mapping[str, str]) -> tuple[str, str]:
+    said, _, path = message.partition(" - at `$.")
+    key = path.rstrip("`") or next((key for key in found if found[key] in message), "")
+    key = key or ("timeout" if "time limit" in message else "")
+    return f"ENVKIT_{key.replace('-', '_').upper()}", said
+
+
+def _in_words(message: str) -> str:
+    said, _, path = message.partition(" - at `$")
+    unknown = re.search(r"unknown field `(.+)`", said)
+    if unknown:
+        names = (*Settings.__struct_encode_fields__, *_WaiverEntry.__struct_fields__)
+        near = difflib.get_close_matches(unknown[1], names, n=1)
+        said = f"there is no setting {unknown[1]!r}" + (f"; is {near[0]!r} meant?" if near else "")
+    key = path.rstrip("`").lstrip(".")
+    return f"{key}: {said}" if key else said
+
+
+def _wrong(origin: str, reason: str) -> InputError:
+    return InputError(
+        f"The configuration is wrong. {origin}: {reason}",
+        next_step="Correct the file; docs/reference/configuration.md lists the settings.",
+    )

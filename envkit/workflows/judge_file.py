@@ -1,0 +1,130 @@
+"""`verify --from`: something recorded, recognised by its content, judged as a machine is.
+
+A report is judged again from its facts, with the request that was made then; it gives the verdict
+that it gave when it was made, unless the rules have changed since.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import msgspec
+
+from envkit.errors import InputError
+from envkit.model import codec
+from envkit.model.documents import Machine
+from envkit.model.facts import Facts
+from envkit.model.observed import NOT_RECORDED
+from envkit.model.report import Report, Target
+from envkit.sources.machine_profile import facts_of
+from envkit.workflows.conclude import conclude, now
+from envkit.workflows.request import VerifyRequest
+
+#: Byte order marks: PowerShell's `>` writes UTF-16.
+_MARKS: Final = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
+_NEXT_STEP: Final = (
+    "--from takes a report (envkit verify -o FILE) or a machine profile (envkit.machine/1)."
+)
+
+
+def judge_file(name: str, request: VerifyRequest, *, clock: Callable[[], str] = now) -> Report:
+    """Judge a file, or standard input for `-`.
+
+    Raises:
+        InputError: it cannot be read, or is nothing that can be judged.
+
+    """
+    origin = "standard input" if name == "-" else Path(name).name
+    text = _text(read_input(name), origin)
+    if not text.lstrip().startswith("{"):
+        raise _not_ours(origin, "it is neither JSON nor a text that envkit knows")
+    plain = text.encode()
+    schema = _schema(codec.read_json(plain, origin=origin), origin)
+    if schema == "envkit.report/1":
+        return judge_report(codec.decode(plain, Report, origin=origin), request)
+    if schema == "envkit.machine/1":
+        facts = facts_of(codec.decode(plain, Machine, origin=origin))
+        return judge_recorded(facts, request, origin=origin, created=clock())
+    raise _not_ours(origin, f"it is a document of the kind {schema[:80]!r}")
+
+
+def judge_report(old: Report, request: VerifyRequest) -> Report:
+    """Judge a saved report again from its facts."""
+    recorded = old.facts.request
+    if request.fail_on.source == "--fail-on":
+        recorded = msgspec.structs.replace(recorded, fail_on=request.fail_on)
+    return conclude(
+        msgspec.structs.replace(old.facts, request=recorded),
+        target=old.target,
+        created=old.created,
+        label=request.label or old.label,
+        fingerprint=old.fingerprint,
+    )
+
+
+def judge_recorded(facts: Facts, request: VerifyRequest, *, origin: str, created: str) -> Report:
+    """Judge the facts of a machine that is not a report of ours."""
+    asked = request.facts(NOT_RECORDED)
+    asked = msgspec.structs.replace(asked, device=NOT_RECORDED, needs_gpu=NOT_RECORDED)
+    target = Target(kind="recorded", prefix=None, python=None, chosen_by=f"--from {origin}")
+    return conclude(
+        msgspec.structs.replace(facts, request=asked),
+        target=target,
+        created=created,
+        label=request.label,
+        fingerprint=None,
+    )
+
+
+def read_input(name: str) -> bytes:
+    """Read a file or standard input whole, up to the largest document there can be."""
+    limit_bytes = codec.MAX_DOCUMENT_BYTES
+    try:
+        if name == "-":
+            content = _read(sys.stdin.buffer, limit_bytes) if sys.stdin is not None else b""
+        else:
+            with Path(name).open("rb") as file:
+                content = _read(file, limit_bytes)
+    except (OSError, ValueError) as error:
+        said = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        message = f"{name} cannot be read: {said}."
+        raise InputError(message, next_step=_NEXT_STEP) from error
+    if len(content) > limit_bytes:
+        message = f"{name} is larger than {limit_bytes >> 20} MiB."
+        raise InputError(message, next_step=_NEXT_STEP)
+    return content
+
+
+def _read(file: BinaryIO, limit_bytes: int) -> bytes:
+    return file.read(limit_bytes + 1)
+
+
+def _text(content: bytes, origin: str) -> str:
+    encoding = next((name for mark, name in _MARKS if content.startswith(mark)), "utf-8")
+    try:
+        text = content.decode(encoding)
+    except UnicodeDecodeError as error:
+        # A paste may have a stray byte. In a document that would be another value than was meant.
+        if encoding == "utf-16" or content.lstrip().startswith(b"{"):
+            raise _not_ours(origin, f"it is not {encoding.upper()}: {error.reason}") from error
+        text = content.decode("utf-8", "replace")
+    if "\0" in text:
+        raise _not_ours(origin, "it is a binary file")
+    if not text.strip():
+        raise _not_ours(origin, "it is empty")
+    return text
+
+
+def _schema(value: Any, origin: str) -> str:
+    schema = value.get("schema") if isinstance(value, dict) else None
+    if not isinstance(schema, str):
+        raise _not_ours(origin, "it is JSON without a schema that envkit knows")
+    return schema
+
+
+def _not_ours(origin: str, reason: str) -> InputError:
+    message = f"{origin} cannot be judged: {reason}."
+    return InputError(message, next_step=_NEXT_STEP)

@@ -1,0 +1,126 @@
+"""What a user asks of `verify`, put together from flags and configuration."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from envkit.errors import UsageError
+from envkit.model.facts import FailOnName, RequestFacts, Scalar, Waiver
+from envkit.model.observed import Known, NotApplicable, Observed
+from envkit.workflows.config import Configuration, check_device, check_timeout
+
+DEFAULT_TIMEOUT_S: Final = 300.0
+_CHALLENGE: Final = re.compile(r"(?:[0-9a-fA-F]{2}){4,64}")
+_FLAG_NAME: Final = re.compile(r"[a-zA-Z_][\w.]{0,80}")
+_LONGEST_LABEL: Final = 100
+
+
+class VerifyRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be judged, and how."""
+
+    device: Known[str] = Known(value="auto", source="default")
+    suite: Known[str] = Known(value="auto", source="default")
+    """`quick`, `standard`, `auto` (standard with a GPU, quick without) or `none`."""
+    flags: dict[str, Scalar] = {}
+    """Switches of torch to set before anything is measured."""
+    timeout_s: float = DEFAULT_TIMEOUT_S
+    challenge: str | None = None
+    label: str | None = None
+    fail_on: Known[FailOnName] = Known(value="error", source="default")
+    waivers: tuple[Waiver, ...] = ()
+    waivers_source: str = "no configuration"
+
+    def facts(self, suite: Observed[str]) -> RequestFacts:
+        """Return the request as facts, with the suite that was run."""
+        on_gpu = self.device.value.startswith("cuda")
+        return RequestFacts(
+            device=self.device,
+            suite=suite,
+            needs_gpu=Known(value=on_gpu, source=self.device.source if on_gpu else "no spec"),
+            fail_on=self.fail_on,
+            waivers=Known(value=self.waivers, source=self.waivers_source),
+        )
+
+
+NO_FINGERPRINT: Final = NotApplicable(reason="no fingerprint was asked for")
+
+
+def request_from(options: Mapping[str, Any], configuration: Configuration) -> VerifyRequest:
+    """Check the flags of a command line and fill in the configuration.
+
+    Raises:
+        UsageError: a flag has a value that means nothing.
+
+    """
+    if options["no_fingerprint"] and options["suite"]:
+        message = "--suite chooses probes and --no-fingerprint runs none."
+        raise UsageError(message, next_step="Leave one of the two out.")
+    _check("--device", check_device, options["device"])
+    _check("--timeout", check_timeout, options["timeout"])
+    suite = "none" if options["no_fingerprint"] else options["suite"]
+    label = configuration.pick(options["label"], "label", "").value
+    return VerifyRequest(
+        device=configuration.pick(options["device"], "device", "auto"),
+        suite=configuration.pick(suite, "suite", "auto"),
+        flags=read_flags(options["flags"]),
+        timeout_s=configuration.pick(options["timeout"], "timeout", DEFAULT_TIMEOUT_S).value,
+        challenge=_challenge(options["challenge"]),
+        label=_label(label) if label else None,
+        fail_on=configuration.pick(options["fail_on"], "fail_on", "error"),
+        waivers=configuration.waivers(),
+        waivers_source=configuration.path.name if configuration.path else "no configuration",
+    )
+
+
+def read_flags(texts: Sequence[str]) -> dict[str, Scalar]:
+    """Read `--set FLAG=VALUE`: true, false, a number, else a text."""
+    flags: dict[str, Scalar] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not _FLAG_NAME.fullmatch(name) or not value:
+            message = f"--set {text}: it is not FLAG=VALUE."
+            raise UsageError(message, next_step="As in --set cudnn.benchmark=true.")
+        if name in flags:
+            message = f"--set names {name} twice."
+            raise UsageError(message, next_step="Leave one of the two out.")
+        flags[name] = _scalar(value)
+    return flags
+
+
+def _scalar(text: str) -> Scalar:
+    words: dict[str, Scalar] = {"true": True, "false": False, "on": True, "off": False}
+    if text.lower() in words:
+        return words[text.lower()]
+    if re.fullmatch(r"-?\d{1,18}", text):
+        return int(text)
+    if re.fullmatch(r"-?\d{1,18}\.\d{1,18}", text):
+        return float(text)
+    return text
+
+
+def _check(flag: str, check: Callable[[Any], Any], value: Any) -> None:
+    if value is None:
+        return
+    try:
+        check(value)
+    except ValueError as error:
+        message = f"{flag}: {error}."
+        raise UsageError(message, next_step="`envkit verify --help` says what it takes.") from error
+
+
+def _challenge(text: str | None) -> str | None:
+    if text is None or _CHALLENGE.fullmatch(text):
+        return None if text is None else text.lower()
+    message = "--challenge is not 8 to 128 hexadecimal digits, two for each byte."
+    raise UsageError(message, next_step="Pass on exactly the number that you were given.")
+
+
+def _label(text: str) -> str:
+    if len(text) <= _LONGEST_LABEL and text.strip() and text.isprintable():
+        return text
+    message = f"The label is not a name of 1 to {_LONGEST_LABEL} printable characters."
+    raise UsageError(message, next_step="Choose a short name for this machine, such as lab-1.")

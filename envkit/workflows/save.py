@@ -1,0 +1,153 @@
+"""Where a report is saved, and how: whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import stat
+import tempfile
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from envkit.errors import EnvkitError, UsageError
+from envkit.model import codec
+from envkit.model.observed import value_of
+from envkit.model.report import Report
+
+#: File name in a folder for a machine without a label. Host names are personal and never used.
+DEFAULT_LABEL: Final = "machine"
+_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9._+-]+")
+#: Names that Windows keeps for devices.
+_DEVICES: Final = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?")
+_LONGEST_NAME: Final = 100
+
+
+class Destination(msgspec.Struct, frozen=True, kw_only=True):
+    """A file to be written, checked before the work that fills it."""
+
+    path: Path
+    guarded: bool
+    """The name was not chosen by the user: another machine's file there must stay."""
+
+
+def choose_destination(output: str, label: str | None) -> Destination:
+    """Turn `-o` into a file: itself, or `LABEL.json` in a folder (made when it ends in `/`).
+
+    Raises:
+        UsageError: it cannot be written there.
+
+    """
+    if output == "-":
+        message = "-o names a file or a folder, and `-` is neither."
+        raise UsageError(message, next_step="--json writes the report to standard output.")
+    path = Path(output)
+    is_folder = output.endswith(("/", os.sep)) or path.is_dir()
+    if is_folder:
+        _make_folder(path)
+        path = path / f"{file_stem(label or DEFAULT_LABEL)}.json"
+    _check_writable(path)
+    return Destination(path=path, guarded=is_folder and label is None)
+
+
+def file_stem(label: str) -> str:
+    """Turn a label into a file name that is safe on every system: `lab 1/GPU` is `lab-1-GPU`."""
+    stem = _NOT_IN_NAMES.sub("-", label).strip("-.")[:_LONGEST_NAME] or DEFAULT_LABEL
+    return f"{stem}-" if _DEVICES.fullmatch(stem) else stem
+
+
+def save_report(report: Report, text: str, destination: Destination) -> None:
+    """Write the text of a report; the file is either the old one or the new one, never half.
+
+    Raises:
+        UsageError: it could not be written, or another machine's report has the default name.
+
+    """
+    if destination.guarded:
+        _refuse_another_machine(report, destination.path)
+    write_atomically(destination.path, text.encode())
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file through a temporary one beside it; a link stays, a device is written to."""
+    try:
+        real = path.resolve()
+        if real.exists() and not stat.S_ISREG(real.stat().st_mode):
+            real.write_bytes(content)
+            return
+        _replace(real, content)
+    except OSError as error:
+        raise _not_writable(path, error) from error
+
+
+def _replace(path: Path, content: bytes) -> None:
+    prefix = f".{path.name[:50]}."
+    descriptor, name = tempfile.mkstemp(prefix=prefix, suffix=".tmp", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).chmod(_mode_for(path))
+        Path(name).replace(path)
+    except BaseException:  # Ctrl-C too: no leftover
+        with contextlib.suppress(OSError):
+            Path(name).unlink()
+        raise
+
+
+def _mode_for(path: Path) -> int:
+    with contextlib.suppress(FileNotFoundError):
+        return stat.S_IMODE(path.stat().st_mode)
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _not_writable(folder, error) from error
+
+
+def _check_writable(path: Path) -> None:
+    parent = path.parent
+    if not parent.is_dir():
+        message = f"{path} cannot be written: {parent} is not a folder."
+        step = f"Make it first (mkdir -p {parent}), or choose another place with -o."
+        raise UsageError(message, next_step=step)
+    if not os.access(path if path.exists() else parent, os.W_OK):
+        raise _not_writable(path, PermissionError(13, "Permission denied"))
+
+
+def _not_writable(path: Path, error: OSError) -> UsageError:
+    return UsageError(
+        f"{path} cannot be written: {error.strerror or error}.",
+        next_step="Choose another place with -o.",
+    )
+
+
+def _refuse_another_machine(report: Report, path: Path) -> None:
+    if not path.exists():
+        return
+    try:
+        old = codec.decode(path.read_bytes(), Report, origin=path.name)
+    except (EnvkitError, OSError):
+        old = None
+    if old is None or _machine(old) != _machine(report):
+        message = f"{path} is there already and is not this machine's."
+        raise UsageError(message, next_step="Give this machine a name of its own: --label NAME.")
+
+
+def _machine(report: Report) -> tuple[object, ...]:
+    facts = report.facts
+    gpus = value_of(facts.gpus.devices) or ()
+    host = facts.host
+    return (
+        *(value_of(gpu.uuid_hash) for gpu in gpus),
+        value_of(host.cpu_model),
+        value_of(host.memory_bytes),
+    )

@@ -1,0 +1,138 @@
+"""`verify` on a live machine: choose the target, read, run the child, judge.
+
+What blocks runs at the same time: NVML and the files of the environment are read in threads while
+torch starts in the target's interpreter. The readers are handed in, so that tests need no machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from envkit import process
+from envkit.model.facts import DriverFacts, Facts, GpuFacts
+from envkit.model.fingerprint import Fingerprint
+from envkit.model.observed import Known, NotApplicable, Observed, Unreadable
+from envkit.model.report import Report, Target
+from envkit.probes.events import ChildRequest, Progress, Stage
+from envkit.probes.launch import ChildRun
+from envkit.render.redact import Identity, redact_document, redact_reasons
+from envkit.workflows.background import Background
+from envkit.workflows.child_answer import probes_problem
+from envkit.workflows.conclude import conclude
+from envkit.workflows.fingerprint import conformity_of
+from envkit.workflows.request import NO_FINGERPRINT, VerifyRequest
+
+#: Told how far the probes are: done, total (0: not known), name.
+Tell = Callable[[int, int, str], None]
+OnProgress = Callable[[Progress | Stage], None]
+
+
+class FingerprintOf(Protocol):
+    """Puts a child's probes together; None when there is nothing to put together."""
+
+    def __call__(self, run: ChildRun, *, challenge: str | None) -> Fingerprint | None:
+        """Return the fingerprint."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Readers:
+    """Everything that touches the machine."""
+
+    choose: Callable[[], Target]
+    driver_and_gpus: Callable[[], tuple[DriverFacts, GpuFacts]]
+    files: Callable[[Target], Facts]
+    """Host, variables, Python, conda, pip and torch as files describe them."""
+    child: Callable[[Path, ChildRequest, OnProgress], ChildRun]
+    imported: Callable[[Target, Facts, ChildRun], Facts]
+    """Adds to the facts of the files what the interpreter and torch said."""
+    fingerprint: FingerprintOf
+    identity: Identity
+    clock: Callable[[], str]
+
+
+def verify(request: VerifyRequest, readers: Readers, tell: Tell) -> Report:
+    """Judge this machine and an environment on it."""
+    target = readers.choose()
+    try:
+        facts, fingerprint = _look(target, request, readers, tell)
+    finally:
+        process.end_all()  # after Ctrl-C the threads may have programs running
+    identity = readers.identity
+    return conclude(
+        redact_document(facts, identity),
+        target=redact_document(target, identity),
+        created=readers.clock(),
+        label=request.label,
+        fingerprint=None if fingerprint is None else redact_reasons(fingerprint, identity),
+    )
+
+
+def _look(
+    target: Target, request: VerifyRequest, readers: Readers, tell: Tell
+) -> tuple[Facts, Fingerprint | None]:
+    driver_and_gpus = Background(readers.driver_and_gpus)
+    files = Background(lambda: readers.files(target))
+    run = _run_child(target, request, readers, tell)
+    facts, fingerprint = files.result(), None
+    if run is not None:
+        facts = readers.imported(target, facts, run)
+        fingerprint = readers.fingerprint(run, challenge=request.challenge)
+        facts = _with_conformity(facts, fingerprint)
+    driver, gpus = driver_and_gpus.result()
+    asked = request.facts(_suite_fact(request, run, fingerprint))
+    return msgspec.structs.replace(facts, request=asked, driver=driver, gpus=gpus), fingerprint
+
+
+def _run_child(
+    target: Target, request: VerifyRequest, readers: Readers, tell: Tell
+) -> ChildRun | None:
+    if target.python is None:
+        return None
+    device, suite = request.device.value, request.suite.value
+    wanted = ChildRequest(
+        tasks=("facts",) if suite == "none" else ("facts", "fingerprint"),
+        device="cuda:0" if device == "cuda" else device,
+        suite="auto" if suite == "none" else suite,
+        flags=request.flags,
+        challenge=request.challenge,
+        time_limit_s=request.timeout_s,
+    )
+
+    def on_progress(event: Progress | Stage) -> None:
+        if isinstance(event, Progress):
+            tell(event.done, event.total, event.name)
+        else:
+            tell(0, 0, event.name.replace("_", " "))
+
+    return readers.child(Path(target.python), wanted, on_progress)
+
+
+def _with_conformity(facts: Facts, fingerprint: Fingerprint | None) -> Facts:
+    if fingerprint is None:
+        return facts
+    conforms = conformity_of(fingerprint)
+    torch = msgspec.structs.replace(facts.torch, allocator_conforms=conforms)
+    return msgspec.structs.replace(facts, torch=torch)
+
+
+def _suite_fact(
+    request: VerifyRequest, run: ChildRun | None, fingerprint: Fingerprint | None
+) -> Observed[str]:
+    """Return the suite that was run, or why none was."""
+    if request.suite.value == "none":
+        return NO_FINGERPRINT
+    if run is None:
+        return NotApplicable(reason="the target has no interpreter", source="choice of the target")
+    if fingerprint is None:
+        reason = probes_problem(run) or "the probes gave nothing"
+        return Unreadable(reason=reason, source="child")
+    source = request.suite.source
+    if request.suite.value == "auto":
+        on_gpu = fingerprint.key.capability is not None
+        source = "default with a GPU" if on_gpu else "default without a GPU"
+    return Known(value=fingerprint.suite.name, source=source)

@@ -1,0 +1,53 @@
+"""The options of every command are a contract: a change here changes everybody's scripts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import pytest
+from golden_text import assert_golden
+from running import run_envkit
+
+from envkit.cli.app import COMMANDS, app
+
+GOLDEN = Path(__file__).parent / "golden"
+EVERYWHERE = ["-q, --quiet", "-v, --verbose", "--color", "--no-progress", "-V, --version"]
+OPTIONS = {
+    "verify": [
+        *("-n, --name", "-p, --prefix", "--python", "--suite", "--no-fingerprint", "--device"),
+        *("--set", "--timeout", "--challenge", "--label", "-o", "--from", "--fail-on"),
+        *("--exit-zero", "--format", "--json"),
+        *EVERYWHERE,
+    ],
+    "explain": EVERYWHERE,
+    "rules": EVERYWHERE,
+    "completion": EVERYWHERE,
+}
+
+
+def loaded(name: str) -> click.Command:
+    found = app.get_command(click.Context(app), name)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_options(name: str) -> None:
+    found = [", ".join(one.opts) for one in loaded(name).params if isinstance(one, click.Option)]
+    assert found == OPTIONS[name]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_says_what_it_does(name: str) -> None:
+    for option in loaded(name).params:
+        assert not isinstance(option, click.Option) or option.help
+
+
+@pytest.mark.parametrize("name", ["", *COMMANDS])
+def test_help(name: str) -> None:
+    done = run_envkit(*([name] if name else []), "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Examples:" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    assert_golden(GOLDEN / f"help-{name or 'envkit'}.txt", done.stdout)

@@ -1,0 +1,65 @@
+"""What the child's files may contain: old syntax, the standard library, and nothing of envkit."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+from envkit.probes import launch
+
+CHILD = launch.START.parent
+FILES = sorted(CHILD.rglob("*.py"))
+#: What a target may have; each is imported where it is needed and may be missing.
+OF_THE_TARGET = {"torch", "torchvision"}
+
+
+def tree(path: Path, version: tuple[int, int]) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), feature_version=version)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(CHILD)))
+def test_python_3_8_can_read_it(path: Path) -> None:
+    tree(path, (3, 8))
+
+
+def test_a_newer_syntax_would_be_noticed() -> None:
+    with pytest.raises(SyntaxError):
+        ast.parse("match x:\n    case 1: pass\n", feature_version=(3, 8))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(CHILD)))
+def test_it_imports_the_standard_library_and_torch_only(path: Path) -> None:
+    found = set()
+    for node in ast.walk(tree(path, (3, 8))):
+        if isinstance(node, ast.Import):
+            found |= {name.name.split(".")[0] for name in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            found.add(node.module.split(".")[0])
+    assert found <= set(sys.stdlib_module_names) | OF_THE_TARGET
+
+
+def test_python_2_can_read_the_first_file() -> None:
+    newer = (ast.JoinedStr, ast.AnnAssign, ast.NamedExpr, ast.Nonlocal, ast.Await, ast.YieldFrom)
+    for node in ast.walk(tree(launch.START, (3, 4))):
+        assert not isinstance(node, newer), f"line {getattr(node, 'lineno', 0)}"
+        if isinstance(node, ast.FunctionDef):
+            arguments = node.args
+            assert node.returns is None
+            assert not arguments.kwonlyargs
+            assert not arguments.posonlyargs
+            assert all(argument.annotation is None for argument in arguments.args)
+    assert launch.START.read_text(encoding="utf-8").isascii()
+
+
+def test_first_file_and_parent_agree(child_module: object) -> None:
+    constants = {
+        node.targets[0].id: ast.literal_eval(node.value)
+        for node in tree(launch.START, (3, 8)).body
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+    }
+    protocol = child_module("protocol")  # type: ignore[operator]
+    assert constants["EXIT_NO_LINE"] == launch.EXIT_NO_LINE == protocol.EXIT_NO_LINE
+    assert constants["OLDEST_PYTHON"] == launch.OLDEST_PYTHON

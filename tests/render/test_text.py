@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from golden_text import assert_golden
+from hypothesis import given
+from hypothesis import strategies as st
+from reports import CLEAN, EMPTY, FAILING, HUGE, REPORTS
+
+from envkit.model.finding import Evidence
+from envkit.render.style import Style
+from envkit.render.text import render_text
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_whole_text(name: str) -> None:
+    assert_golden(GOLDEN / f"{name}.txt", render_text(REPORTS[name], Style()))
+
+
+@pytest.mark.parametrize("name", ["clean", "huge"])
+def test_whole_text_in_ascii_on_a_narrow_page(name: str) -> None:
+    text = render_text(REPORTS[name], Style(width=60, unicode=False))
+    assert text.isascii()
+    assert_golden(GOLDEN / f"{name}-ascii.txt", text)
+
+
+def test_whole_text_with_colour() -> None:
+    assert_golden(GOLDEN / "failing-colour.txt", render_text(FAILING, Style(color=True)))
+
+
+def test_quiet_is_the_verdict_and_what_counts() -> None:
+    assert_golden(GOLDEN / "failing-quiet.txt", render_text(FAILING, Style(verbosity=-1)))
+
+
+def test_verbose_has_every_check_and_fact() -> None:
+    assert_golden(GOLDEN / "clean-verbose.txt", render_text(CLEAN, Style(verbosity=1)))
+
+
+def test_a_good_machine_fits_a_screen() -> None:
+    assert len(render_text(CLEAN, Style()).splitlines()) <= 30
+
+
+@pytest.mark.parametrize("name", REPORTS)
+@pytest.mark.parametrize("verbosity", [-1, 0, 2])
+def test_no_line_is_wider_than_the_page_but_commands(name: str, verbosity: int) -> None:
+    for line in render_text(REPORTS[name], Style(verbosity=verbosity)).splitlines():
+        assert len(line) <= 80 or line.startswith("       $ ")
+        assert line == line.rstrip()
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_nothing_reaches_the_terminal_as_a_command(name: str) -> None:
+    for verbosity in (-1, 0, 1):
+        text = render_text(REPORTS[name], Style(verbosity=verbosity))
+        assert all(line.isprintable() for line in text.split("\n"))
+
+
+def test_all_errors_are_shown_when_asked() -> None:
+    assert "CON039" not in render_text(HUGE, Style()).split("Checks")[0]
+    assert "CON039" in render_text(HUGE, Style(verbosity=1)).split("Checks")[0]
+
+
+@given(st.text(max_size=200))
+def test_any_text_of_an_input_is_drawn_harmlessly(text: str) -> None:
+    evidence = Evidence(what=text, seen=text, source=text)
+    finding = FAILING.findings[0].__class__(
+        code="DRV002",
+        severity=FAILING.findings[0].severity,
+        title=text,
+        evidence=(evidence,),
+        fix=FAILING.findings[0].fix,
+        url="",
+    )
+    fields = {name: getattr(EMPTY, name) for name in EMPTY.__struct_fields__}
+    report = EMPTY.__class__(**{**fields, "label": text, "findings": (finding,)})
+    drawn = render_text(report, Style())
+    assert all(line.isprintable() for line in drawn.split("\n"))

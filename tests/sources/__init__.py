@@ -1,0 +1,1 @@
+"""Tests of the readers: recorded trees, fakes of NVML and libcuda, hostile files."""

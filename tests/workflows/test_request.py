@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from envkit.errors import UsageError
+from envkit.model.observed import Known
+from envkit.workflows.config import Configuration, Settings
+from envkit.workflows.request import NO_FINGERPRINT, VerifyRequest, read_flags, request_from
+
+NOTHING: dict[str, Any] = {
+    "device": None,
+    "suite": None,
+    "no_fingerprint": None,
+    "flags": (),
+    "timeout": None,
+    "challenge": None,
+    "label": None,
+    "fail_on": None,
+}
+
+
+def test_defaults() -> None:
+    assert request_from(NOTHING, Configuration()) == VerifyRequest()
+
+
+def test_flags_win() -> None:
+    given = {
+        **NOTHING,
+        "device": "cuda:1",
+        "no_fingerprint": True,
+        "timeout": 5.0,
+        "challenge": "ABcd0123",
+        "label": "lab",
+        "fail_on": "unknown",
+    }
+    request = request_from(given, Configuration(variables=Settings(label="x", suite="quick")))
+    assert request.device == Known(value="cuda:1", source="--device")
+    assert request.suite.value == "none"
+    assert (request.timeout_s, request.challenge, request.label) == (5.0, "abcd0123", "lab")
+    facts = request.facts(NO_FINGERPRINT)
+    assert facts.needs_gpu == Known(value=True, source="--device")
+    assert facts.fail_on == Known(value="unknown", source="--fail-on")
+
+
+def test_switches_of_torch() -> None:
+    texts = ("cudnn.benchmark=True", "a=off", "b=3", "c=-0.5", "float32_matmul_precision=high")
+    assert read_flags(texts) == {
+        "cudnn.benchmark": True,
+        "a": False,
+        "b": 3,
+        "c": -0.5,
+        "float32_matmul_precision": "high",
+    }
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"device": "gpu"},
+        {"device": "cuda:x"},
+        {"timeout": 0.0},
+        {"timeout": float("nan")},
+        {"timeout": float("inf")},
+        {"challenge": "xyz"},
+        {"challenge": "abc"},
+        {"label": " "},
+        {"label": "a\x1b"},
+        {"label": "a" * 101},
+        {"flags": ("cudnn.benchmark",)},
+        {"flags": ("=1",)},
+        {"flags": ("a b=1",)},
+        {"flags": ("a=1", "a=2")},
+        {"suite": "quick", "no_fingerprint": True},
+    ],
+)
+def test_nonsense_is_a_usage_error(given: dict[str, Any]) -> None:
+    with pytest.raises(UsageError) as raised:
+        request_from({**NOTHING, **given}, Configuration())
+    assert raised.value.exit_code == 2
+    assert raised.value.next_step

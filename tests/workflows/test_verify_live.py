@@ -1,0 +1,214 @@
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import msgspec
+import pytest
+from machines import FILES, NO_DRIVER, NO_GPU, PREFIX, TARGET, child_run, fingerprint, readers
+
+from envkit import process
+from envkit.model.facts import DriverFacts, GpuFacts, TorchFacts, Waiver
+from envkit.model.finding import Severity
+from envkit.model.fingerprint import ProbeResult
+from envkit.model.observed import Absent, Known, NotApplicable, Unreadable
+from envkit.model.report import Report
+from envkit.probes.events import ChildRequest, Progress, Stage
+from envkit.probes.launch import Crashed, TimedOut
+from envkit.workflows.config import Configuration
+from envkit.workflows.judge_file import judge_report
+from envkit.workflows.request import VerifyRequest
+from envkit.workflows.verify import verify
+
+
+def run(request: VerifyRequest | None = None, **fields: Any) -> Report:
+    return verify(request or VerifyRequest(), readers(**fields), lambda *_: None)
+
+
+def suite(name: str) -> VerifyRequest:
+    return VerifyRequest(suite=Known(value=name, source="--suite"))
+
+
+def test_torch_on_the_cpu_passes_and_says_what_that_means() -> None:
+    report = run()
+    assert (report.verdict.status, report.verdict.exit_code) == ("pass", 0)
+    assert "nothing here says what a GPU would do" in report.verdict.headline
+    assert report.created == "2026-11-30T12:00:00Z"
+    assert report.facts.request.suite == Known(value="quick", source="default without a GPU")
+
+
+def test_nothing_personal_is_left() -> None:
+    report = run()
+    assert report.target.python == "~/v/bin/python"
+    text = msgspec.json.encode(report).decode()
+    assert "ada.l" not in text
+    assert "lovelace" not in text
+
+
+def test_without_an_interpreter_no_child_is_started_and_the_rest_decides() -> None:
+    def never(*_: object) -> Any:
+        raise AssertionError
+
+    report = run(choose=lambda: PREFIX, child=never, imported=never, fingerprint=never)
+    assert report.fingerprint is None
+    assert isinstance(report.facts.request.suite, NotApplicable)
+    assert report.verdict.exit_code == 0
+
+
+def test_the_child_is_asked_for_what_the_user_asked_for() -> None:
+    asked: list[ChildRequest] = []
+
+    def child(_: object, request: ChildRequest, __: object) -> Any:
+        asked.append(request)
+        return child_run()
+
+    request = VerifyRequest(
+        device=Known(value="cuda", source="--device"),
+        flags={"cudnn.benchmark": True},
+        timeout_s=7.0,
+    )
+    run(request, child=child)
+    run(suite("none"), child=child)
+    run(suite("standard"), child=child)
+    assert [one.tasks for one in asked] == [
+        ("facts", "fingerprint"),
+        ("facts",),
+        ("facts", "fingerprint"),
+    ]
+    assert [one.suite for one in asked] == ["auto", "auto", "standard"]
+    assert (asked[0].device, asked[0].time_limit_s) == ("cuda:0", 7.0)
+    assert asked[0].flags == {"cudnn.benchmark": True}
+
+
+def test_no_fingerprint_is_no_lack_of_one() -> None:
+    report = run(suite("none"), fingerprint=lambda *_, **__: None)
+    assert report.verdict.exit_code == 0
+    assert isinstance(report.facts.request.suite, NotApplicable)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "said"), [(Crashed(signal="SIGSEGV"), "SIGSEGV"), (TimedOut(stage="x"), "hung")]
+)
+def test_probes_that_end_early_are_incomplete_and_say_why(outcome: Any, said: str) -> None:
+    report = run(child=lambda *_: child_run(outcome=outcome), fingerprint=lambda *_, **__: None)
+    assert report.verdict.exit_code == 3
+    assert said in report.verdict.headline
+
+
+def test_a_probe_that_gives_nothing_makes_it_incomplete() -> None:
+    failed = ProbeResult(
+        status="failed", values=None, digest=None, reason="out of memory in /home/ada.l/x"
+    )
+    report = run(fingerprint=lambda *_, **__: fingerprint(conv=failed))
+    assert report.verdict.exit_code == 3
+    assert "numerics conv: out of memory in ~/x" in report.verdict.headline
+    assert "1 of 2 probes" in report.verdict.headline
+
+
+def test_an_unstable_probe_is_no_lack() -> None:
+    unstable = ProbeResult(status="unstable", values=None, digest=None, reason="atomics")
+    assert run(fingerprint=lambda *_, **__: fingerprint(conv=unstable)).verdict.exit_code == 0
+
+
+def test_a_gpu_that_is_asked_for_and_not_there_fails() -> None:
+    request = VerifyRequest(device=Known(value="cuda", source="--device"))
+    report = run(request, fingerprint=lambda *_, **__: None)
+    assert (report.verdict.status, report.verdict.exit_code) == ("fail", 1)
+
+
+def test_no_torch_is_incomplete() -> None:
+    bare = msgspec.structs.replace(
+        FILES, torch=TorchFacts(version=Absent(source="x", reason="torch is not installed"))
+    )
+    report = run(
+        files=lambda _: bare, imported=lambda _, facts, __: facts, fingerprint=lambda *_, **__: None
+    )
+    assert report.verdict.exit_code == 3
+    assert "TOR001" in {finding.code for finding in report.findings}
+
+
+def test_progress_is_passed_on() -> None:
+    told: list[tuple[int, int, str]] = []
+
+    def child(_: object, __: object, on_progress: Any) -> Any:
+        on_progress(Stage(name="importing_torch"))
+        on_progress(Progress(done=1, total=9, name="vit.fp32"))
+        return child_run()
+
+    verify(VerifyRequest(), readers(child=child), lambda *event: told.append(event))
+    assert told == [(0, 0, "importing torch"), (1, 9, "vit.fp32")]
+
+
+def test_what_blocks_runs_at_the_same_time() -> None:
+    both = threading.Barrier(3, timeout=20)
+
+    def meet(answer: Any) -> Any:
+        def wait(*_: object) -> Any:
+            both.wait()
+            return answer
+
+        return wait
+
+    report = run(
+        driver_and_gpus=meet((NO_DRIVER, NO_GPU)), files=meet(FILES), child=meet(child_run())
+    )
+    assert report.verdict.exit_code == 0
+
+
+def test_what_a_reader_raises_comes_through_and_everything_is_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ended: list[bool] = []
+    monkeypatch.setattr(process, "end_all", lambda: ended.append(True))
+
+    def broken(*_: object) -> Any:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(child=broken)
+    with pytest.raises(KeyboardInterrupt):
+        run(driver_and_gpus=broken)
+    assert ended == [True, True]
+
+
+WARNED = {
+    "driver_and_gpus": lambda: (
+        DriverFacts(version=Known(value="580.95.05", source="NVML")),
+        GpuFacts(devices=Unreadable(reason="NVML did not answer", source="NVML")),
+    )
+}
+
+
+def test_a_saved_report_is_judged_as_it_was() -> None:
+    waivers = (Waiver(code="GPU001", reason="known", until="2026-12-31"),)
+    for request in (
+        VerifyRequest(waivers=waivers),
+        VerifyRequest(fail_on=Known(value="unknown", source="--fail-on")),
+        VerifyRequest(device=Known(value="cuda", source="--device"), label="lab"),
+        suite("none"),
+    ):
+        for fields in ({}, WARNED):
+            report = run(request, **fields)
+            again = judge_report(
+                msgspec.json.decode(msgspec.json.encode(report), type=Report), VerifyRequest()
+            )
+            assert again == report
+
+
+def test_a_waiver_holds_up_to_its_last_day() -> None:
+    def judged(until: str) -> Report:
+        waivers = (Waiver(code="GPU001", reason="we know", until=until),)
+        request = VerifyRequest(device=Known(value="cuda", source="--device"), waivers=waivers)
+        return run(request, fingerprint=lambda *_, **__: None)
+
+    def severity(report: Report) -> Severity:
+        return next(one for one in report.findings if one.code == "GPU001").severity
+
+    assert severity(judged("2026-11-30")) is Severity.INFO
+    assert "we know" in str(judged("2026-11-30").findings)
+    assert severity(judged("2026-11-29")) is Severity.ERROR
+
+
+def test_the_configuration_and_the_target_reach_the_report() -> None:
+    assert Configuration().waivers() == ()
+    assert run(choose=lambda: TARGET).target.chosen_by == "VIRTUAL_ENV"
