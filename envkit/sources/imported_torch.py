@@ -11,15 +11,26 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from envkit.model.facts import (
-    CudaError,
     ImportFailure,
     MappedLibrary,
-    Scalar,
     SelfTest,
-    TorchDevice,
     TorchFacts,
 )
-from envkit.model.observed import Absent, Known, NotApplicable, Observed, Unreadable
+from envkit.model.observed import Absent, Known, Observed, Unreadable
+from envkit.sources.child_values import (
+    MAX_CHARS,
+    as_bool,
+    as_cuda_error,
+    as_devices,
+    as_int,
+    as_intra_threads,
+    as_items,
+    as_scalars,
+    as_settings,
+    as_text,
+    as_texts,
+    state_without_value,
+)
 from envkit.sources.owners import owners_of
 from envkit.sources.pip_packages import relative_to_prefix
 from envkit.sources.redacted import clipped, escape_control, home_folders, redact
@@ -27,10 +38,8 @@ from envkit.sources.redacted import clipped, escape_control, home_folders, redac
 T = TypeVar("T")
 
 SOURCE: Final = "the imported torch"
-MAX_CHARS: Final = 300
 MAX_MESSAGE_CHARS: Final = 1000
 MAX_STDERR_CHARS: Final = 4000
-MAX_ITEMS: Final = 1000
 #: Kinds of file in which an owner is looked for: every other is the system's.
 _IN_PACKAGES = re.compile(r"/(?:site|dist)-packages/")
 
@@ -65,28 +74,27 @@ def imported_torch_facts(  # noqa: PLR0913 (what the child sent, each part by it
     reason = f"torch could not be imported: {failure.message}" if failure else why_missing
     told = _Told(values, clipped(reason, MAX_CHARS))
     location = _location(values.get("file"), prefix, homes)
-    return TorchFacts(
-        version=told.over(static.version, "version", _text),
-        cuda=told.over(static.cuda, "cuda_version", _text),
-        hip=told.over(static.hip, "hip_version", _text),
-        channel=static.channel,
-        installer=static.installer,
+    return msgspec.structs.replace(
+        static,
+        version=told.over(static.version, "version", as_text),
+        cuda=told.over(static.cuda, "cuda_version", as_text),
+        hip=told.over(static.hip, "hip_version", as_text),
         location=static.location if location is None else location,
-        git_version=told.over(static.git_version, "git_version", _text),
+        git_version=told.over(static.git_version, "git_version", as_text),
         import_failure=_failure_state(failure, homes),
-        arch_list=told.fact("arch_list", _texts),
-        cuda_available=told.fact("cuda_available", _bool),
-        cuda_error=told.fact("cuda_init_error", _cuda_error),
-        devices=told.fact("devices", _devices),
-        cudnn_compiled=told.fact("cudnn_version_compiled", _int),
-        cudnn=told.fact("cudnn_version_loaded", _int),
-        nccl=told.fact("nccl_version", _text),
-        cublas=told.fact("cublas_version", _text),
-        allocator_backend=told.fact("allocator_backend", _text),
-        allocator_settings=told.fact("allocator_settings", _scalars),
-        flags=told.fact("flags", _scalars),
-        threads=told.fact("threads", _intra_threads),
-        numpy=told.fact("numpy_version", _text),
+        arch_list=told.fact("arch_list", as_texts),
+        cuda_available=told.fact("cuda_available", as_bool),
+        cuda_error=told.fact("cuda_init_error", as_cuda_error),
+        devices=told.fact("devices", as_devices),
+        cudnn_compiled=told.fact("cudnn_version_compiled", as_int),
+        cudnn=told.fact("cudnn_version_loaded", as_int),
+        nccl=told.fact("nccl_version", as_text),
+        cublas=told.fact("cublas_version", as_text),
+        allocator_backend=told.fact("allocator_backend", as_text),
+        allocator_settings=told.fact("allocator_settings", as_settings),
+        flags=told.fact("flags", as_scalars),
+        threads=told.fact("threads", as_intra_threads),
+        numpy=told.fact("numpy_version", as_text),
         libraries=told.fact(
             "mapped_libraries", lambda found: _libraries(found, prefix, environ, homes)
         ),
@@ -123,23 +131,6 @@ class _Told:
         """Prefer the child's answer; what the files say stands where it has none."""
         fact = self.fact(name, convert)
         return static if isinstance(fact, Unreadable) else fact
-
-
-def state_without_value(value: object, source: str) -> Absent | Unreadable | NotApplicable | None:
-    """Return the state that the child sent in place of a value, or None if it sent a value."""
-    if value is None:
-        return Absent(source=source, reason="torch says None")
-    if not isinstance(value, Mapping) or len(value) != 1:
-        return None
-    (kind, reason), *_ = value.items()
-    text = redact(str(reason), homes=(), limit=MAX_CHARS)
-    if kind == "absent":
-        return Absent(source=source, reason=text)
-    if kind == "unreadable":
-        return Unreadable(source=source, reason=text)
-    if kind == "not_applicable":
-        return NotApplicable(source=source, reason=text)
-    return None
 
 
 def _failure_state(failure: ImportFailure | None, homes: Sequence[str]) -> Observed[ImportFailure]:
@@ -179,84 +170,7 @@ def import_failure(
     return ImportFailure(how="exited", message=f"exit code {exit_code}, last stage: {stage}")
 
 
-# --- values -------------------------------------------------------------------------------------
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        message = f"not a text: {value!r}"
-        raise TypeError(message)
-    return redact(value, homes=(), limit=MAX_CHARS)
-
-
-def _int(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        message = f"not a whole number: {value!r}"
-        raise TypeError(message)
-    return value
-
-
-def _bool(value: Any) -> bool:
-    if not isinstance(value, bool):
-        message = f"neither true nor false: {value!r}"
-        raise TypeError(message)
-    return value
-
-
-def _items(value: Any) -> list[Any]:
-    if not isinstance(value, list) or len(value) > MAX_ITEMS:
-        message = f"not a list of at most {MAX_ITEMS} entries"
-        raise TypeError(message)
-    return value
-
-
-def _texts(value: Any) -> tuple[str, ...]:
-    return tuple(_text(item) for item in _items(value))
-
-
-def _intra_threads(value: Any) -> int:
-    return _int(value["intra"])
-
-
-def _cuda_error(value: Any) -> CudaError:
-    return CudaError(
-        code=_int(value["code"]),
-        name=_text(value.get("name", "")),
-        message=_text(value.get("message", "")),
-    )
-
-
-def _devices(value: Any) -> tuple[TorchDevice, ...]:
-    return tuple(
-        TorchDevice(
-            index=_int(device["index"]),
-            name=_text(device["name"]),
-            capability=_text(device["capability"]),
-            memory_bytes=_int(device["memory_bytes"]),
-            sm_count=_int(device["sm_count"]),
-        )
-        for device in _items(value)
-    )
-
-
-def _scalars(value: Any) -> dict[str, Scalar]:
-    """Return plain values by name; one that this torch does not have is left out."""
-    if not isinstance(value, dict):
-        message = f"not an object: {value!r}"
-        raise TypeError(message)
-    found: dict[str, Scalar] = {}
-    for name in sorted(value, key=str)[:MAX_ITEMS]:
-        item = value[name]
-        if state_without_value(item, "") is not None:
-            continue
-        plain = item if isinstance(item, bool | int | float) else _written(item)
-        found[escape_control(str(name))[:MAX_CHARS]] = plain
-    return found
-
-
-def _written(item: object) -> str:
-    text = item if isinstance(item, str) else msgspec.json.encode(item).decode()
-    return redact(text, homes=(), limit=MAX_CHARS)
+# --- paths and events ---------------------------------------------------------------------------
 
 
 def _location(file: object, prefix: Path | None, homes: Sequence[str]) -> Observed[str] | None:
@@ -277,7 +191,7 @@ def _place(path: Path, prefix: Path | None, homes: Sequence[str]) -> str:
 def _libraries(
     value: Any, prefix: Path | None, environ: Mapping[str, str], homes: Sequence[str]
 ) -> tuple[MappedLibrary, ...]:
-    paths = [Path(item["path"]) for item in _items(value)]
+    paths = [Path(item["path"]) for item in as_items(value)]
     owned = [path for path in paths if _may_have_owner(path, prefix)]
     owners = owners_of(owned, prefix, environ) if prefix is not None and owned else {}
     return tuple(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from envkit.model.facts import EnvironmentFacts
@@ -56,8 +56,12 @@ ALLOWED: Final = frozenset(_NAMES.split())
 
 def read_environment(environ: Mapping[str, str]) -> EnvironmentFacts:
     """Return the variables on the allow-list, by name; addresses and the home folder redacted."""
-    homes = home_folders(environ)
-    found = {
-        name: redact(environ[name], homes=homes) for name in sorted(ALLOWED) if name in environ
-    }
+    found = allowed(environ, homes=home_folders(environ))
     return EnvironmentFacts(variables=Known(value=found, source=SOURCE))
+
+
+def allowed(variables: Mapping[str, str], *, homes: Sequence[str] = ()) -> dict[str, str]:
+    """Return the variables on the allow-list, redacted, wherever they were recorded."""
+    return {
+        name: redact(variables[name], homes=homes) for name in sorted(ALLOWED) if name in variables
+    }

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -17,11 +18,20 @@ from envkit.model.facts import (
     PipFacts,
     TorchFacts,
 )
-from envkit.model.observed import Absent, Known, NotApplicable, Observed, Unreadable, value_of
+from envkit.model.observed import (
+    NOT_RECORDED,
+    Absent,
+    Known,
+    NotApplicable,
+    Observed,
+    Unreadable,
+    value_of,
+)
 from envkit.sources.files import NotRead, is_folder, read_text
 from envkit.sources.pip_packages import relative_to_prefix
 from envkit.sources.redacted import clipped, escape_control, home_folders
 from envkit.sources.site_folders import site_folders
+from envkit.sources.torch_origin import torch_channel, torch_installer
 
 MAX_VERSION_FILE_BYTES: Final = 64 << 10
 MAX_CHARS: Final = 200
@@ -31,11 +41,8 @@ _ASSIGNMENT = re.compile(
 )
 #: conda packages that hold torch, the first found counts.
 _CONDA_NAMES: Final = ("pytorch", "pytorch-gpu", "pytorch-cpu", "libtorch")
-#: Local version tags of the wheels on PyTorch's own index.
-_INDEX_TAG = re.compile(
-    r"(?:cpu|cu\d{2,3}|rocm[\d.]{1,10}|xpu)(?:\.cxx11\.abi|\.with\.pypi\.cudnn)?"
-)
-_NVIDIA_TAG = re.compile(r"(?:[0-9a-f]{7,12}\.)?nv\d{2}\.\d{1,2}")
+#: Distributions that make a build without CUDA compute on something else.
+_EXTENSIONS: Final = {"torch-npu": "npu", "torch-xla": "tpu"}
 NOT_INSTALLED: Final = "torch is not installed"
 
 Literal = str | bool | int | float | None
@@ -63,11 +70,13 @@ def read_torch_build(
     if folder is None and distribution is None:
         return _everything(_no_torch(prefix, folders, pip, record))
     build = _build(prefix, folder, distribution, environ)
-    installer = _installer(distribution, record, conda)
+    names = {one.name for one in value_of(pip.distributions) or ()}
+    installer = torch_installer(distribution, record, conda)
     return msgspec.structs.replace(
         build,
+        accelerator=_accelerator(build, names, sys.platform),
         installer=installer,
-        channel=_channel(installer, distribution, record, conda),
+        channel=torch_channel(installer, distribution, record, conda),
         import_failure=NotApplicable(reason="the import was not tried", source="import torch"),
     )
 
@@ -81,6 +90,7 @@ def _everything(state: Absent | Unreadable | NotApplicable) -> TorchFacts:
         version=state,
         cuda=other,
         hip=other,
+        accelerator=other,
         channel=other,
         installer=other,
         location=other,
@@ -154,6 +164,7 @@ def _build(
         cuda=_text(written, "cuda", "the build has no CUDA"),
         hip=_text(written, "hip", "the build has no ROCm"),
         git_version=_text(written, "git_version"),
+        accelerator=_told_accelerator(written),
         location=location,
     )
 
@@ -183,6 +194,26 @@ def _literal(text: str) -> tuple[Literal] | None:
     return (value,) if value is None or isinstance(value, str | bool | int | float) else None
 
 
+def _accelerator(build: TorchFacts, names: Collection[str], system: str) -> Observed[str]:
+    """Tell what the build computes on; an extension for other hardware is a distribution apart."""
+    if isinstance(build.accelerator, Known):
+        return build.accelerator
+    if isinstance(build.cuda, Unreadable) or isinstance(build.hip, Unreadable):
+        return Unreadable(reason="the build could not be read", source="torch/version.py")
+    extension = next((kind for name, kind in _EXTENSIONS.items() if name in names), None)
+    if extension is not None:
+        return Known(value=extension, source="distributions beside torch")
+    kind = "mps" if system == "darwin" else "cpu"
+    return Known(value=kind, source="torch/version.py")
+
+
+def _told_accelerator(written: Mapping[str, Literal]) -> Observed[str]:
+    for name, kind in (("hip", "rocm"), ("cuda", "cuda"), ("xpu", "xpu")):
+        if isinstance(written.get(name), str):
+            return Known(value=kind, source="torch/version.py")
+    return NOT_RECORDED
+
+
 def _text(written: Mapping[str, Literal], name: str, none_means: str = "") -> Observed[str]:
     source = "torch/version.py"
     if name not in written:
@@ -201,61 +232,3 @@ def _distribution_version(
     if isinstance(written, Known) or distribution is None or not distribution.version:
         return written
     return Known(value=distribution.version, source="metadata of the distribution torch")
-
-
-# --- where it came from -------------------------------------------------------------------------
-
-
-def _installer(
-    distribution: PipDistribution | None, record: CondaPackage | None, conda: CondaFacts
-) -> Observed[str]:
-    source = "INSTALLER of the distribution torch"
-    if distribution is not None and distribution.installer:
-        return Known(value=distribution.installer, source=source)
-    if record is not None:
-        return Known(value="conda", source="conda-meta")
-    if isinstance(conda.packages, Unreadable):
-        return Unreadable(reason=conda.packages.reason, source="conda-meta")
-    if distribution is not None and _is_built_here(distribution.version):
-        return Known(value="source", source="version of the distribution torch")
-    return Unreadable(reason="no installer left its name", source=source)
-
-
-def _channel(
-    installer: Observed[str],
-    distribution: PipDistribution | None,
-    record: CondaPackage | None,
-    conda: CondaFacts,
-) -> Observed[str]:
-    if value_of(installer) == "conda":
-        if record is not None and record.channel:
-            return Known(value=record.channel, source=f"conda-meta: {record.name}")
-        reason = "the conda record of torch names no channel"
-        if record is None and isinstance(conda.packages, Unreadable):
-            reason = conda.packages.reason
-        return Unreadable(reason=reason, source="conda-meta")
-    if distribution is None or not distribution.version:
-        return Unreadable(reason="no metadata say where torch came from", source="site-packages")
-    return Known(
-        value=wheel_channel(distribution.version),
-        source=f"version {distribution.version} of the distribution torch",
-    )
-
-
-def wheel_channel(version: str) -> str:
-    """Tell from the version in a wheel's metadata where the wheel was published.
-
-    Wheels on the Python index have no local tag in their metadata, though `torch.__version__` has;
-    those of PyTorch's own index say `+cu124`; NVIDIA's containers say `+nv25.4`.
-    """
-    _, _, local = version.partition("+")
-    if _INDEX_TAG.fullmatch(local):
-        return "pytorch"
-    if _NVIDIA_TAG.fullmatch(local):
-        return "nvidia"
-    return "source" if _is_built_here(version) else "pypi"
-
-
-def _is_built_here(version: str) -> bool:
-    _, plus, local = version.partition("+")
-    return bool(plus) and not _INDEX_TAG.fullmatch(local) and not _NVIDIA_TAG.fullmatch(local)

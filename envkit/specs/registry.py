@@ -40,9 +40,11 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     driver: str | None = None
     """Minimum NVIDIA driver on Linux."""
     compute_capability: str | None = None
-    """The oldest GPU that the build has code for."""
+    """The oldest GPU that both the build's code and its cuDNN support."""
     memory_bytes: int | None = None
-    """GPU memory for the purpose named; advice, nothing checks a measured need."""
+    """GPU memory below which the purpose makes no sense: arithmetic, not a measurement."""
+    memory_reason: str = ""
+    """The arithmetic."""
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -159,6 +161,9 @@ def _check(name: str, entry: Entry) -> None:
 
 
 def _check_needs(entry: Entry) -> None:
+    if (entry.needs.memory_bytes is None) == bool(entry.needs.memory_reason):
+        message = "memory_bytes and memory_reason come together"
+        raise ValueError(message)
     if entry.needs.driver is not None:
         parse_driver(entry.needs.driver)
     if entry.needs.compute_capability is not None:

@@ -19,7 +19,7 @@ from envkit.model.documents import Machine
 from envkit.model.facts import Facts
 from envkit.model.observed import NOT_RECORDED
 from envkit.model.report import Report, Target
-from envkit.sources.machine_profile import read_machine
+from envkit.sources.machine_profile import facts_of
 from envkit.workflows.conclude import conclude, now
 from envkit.workflows.request import VerifyRequest
 
@@ -46,7 +46,7 @@ def judge_file(name: str, request: VerifyRequest, *, clock: Callable[[], str] = 
     if schema == "envkit.report/1":
         return judge_report(codec.decode(plain, Report, origin=origin), request)
     if schema == "envkit.machine/1":
-        facts = read_machine(codec.decode(plain, Machine, origin=origin))
+        facts = facts_of(codec.decode(plain, Machine, origin=origin))
         return judge_recorded(facts, request, origin=origin, created=clock())
     raise _not_ours(origin, f"it is a document of the kind {schema[:80]!r}")
 

@@ -9,24 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from running import environment
+from running import run_envkit as envkit
 
 from envkit import __main__ as entry
 from envkit import __version__
 from envkit.cli.app import COMMANDS, app
 from envkit.errors import InputError
-
-ROOT = Path(__file__).parents[2]
-
-
-def envkit(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "envkit", *arguments],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "80", **variables},
-        timeout=60,
-        check=False,
-    )
 
 
 @pytest.mark.parametrize("flag", ["-V", "--version"])
@@ -56,7 +45,7 @@ def test_help_imports_nothing_that_draws_or_judges() -> None:
         [sys.executable, "-c", code],
         capture_output=True,
         text=True,
-        cwd=ROOT,
+        env=environment(),
         timeout=60,
         check=True,
     )
@@ -196,7 +185,7 @@ def test_a_full_disk_behind_stdout_is_said() -> None:
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
-            cwd=ROOT,
+            env=environment(),
             timeout=60,
             check=False,
         )
@@ -212,7 +201,7 @@ def test_a_reader_that_has_gone_away_is_no_error() -> None:
         stdout=writing,
         stderr=subprocess.PIPE,
         text=True,
-        cwd=ROOT,
+        env=environment(),
         timeout=60,
         check=False,
     )
@@ -225,7 +214,7 @@ def test_a_closed_stdout_is_no_fault() -> None:
         ["/bin/sh", "-c", f"{sys.executable} -m envkit rules >&-"],
         stderr=subprocess.PIPE,
         text=True,
-        cwd=ROOT,
+        env=environment(),
         timeout=60,
         check=False,
     )

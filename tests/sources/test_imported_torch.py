@@ -22,6 +22,7 @@ STATIC = TorchFacts(
     cuda=Known(value="12.4", source="torch/version.py"),
     channel=Known(value="pypi", source="version"),
     installer=Known(value="pip", source="INSTALLER"),
+    accelerator=Known(value="cuda", source="torch/version.py"),
 )
 VALUES: dict[str, Any] = {
     "version": "2.6.0+cu124",
@@ -46,7 +47,13 @@ VALUES: dict[str, Any] = {
     "nccl_version": "2.21.5",
     "cublas_version": {"unreadable": "not mapped"},
     "allocator_backend": "native",
-    "allocator_settings": {"expandable_segments": False, "max_split_size": -1, "list": [1, 2]},
+    "allocator_settings": {
+        "expandable_segments": False,
+        "max_split_size": -1,
+        "list": [1, 2],
+        "roundup_power2_divisions": {"1": 0, "64": 4},
+        "odd": {"a": "b"},
+    },
     "flags": {"cudnn.benchmark": False, "sdp.cudnn": {"unreadable": "not in this torch"}},
     "threads": {"intra": 8, "inter": 4},
     "numpy_version": None,
@@ -62,6 +69,7 @@ def test_everything_that_a_child_tells() -> None:
     found = facts()
     assert known(found.version) == "2.6.0+cu124"
     assert known(found.channel) == "pypi"
+    assert known(found.accelerator) == "cuda"
     assert isinstance(found.hip, Absent)
     assert known(found.arch_list) == ("sm_80", "sm_90")
     assert known(found.cuda_available) is True
@@ -73,6 +81,8 @@ def test_everything_that_a_child_tells() -> None:
         "expandable_segments": False,
         "list": "[1,2]",
         "max_split_size": -1,
+        "odd": '{"a":"b"}',
+        "roundup_power2_divisions": {"1": 0, "64": 4},
     }
     assert known(found.flags) == {"cudnn.benchmark": False}
     assert known(found.threads) == 8

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from envkit.sources.process_env import ALLOWED, read_environment
+from envkit.sources.process_env import ALLOWED, allowed, read_environment
 
 from .trees import known
 
@@ -39,6 +39,10 @@ def test_values_are_redacted_and_bounded() -> None:
     assert found["LD_PRELOAD"].startswith("\\x1b[31mxxx")
     assert len(found["LD_PRELOAD"]) < 1100
     assert "secret" not in found["TORCH_CUDA_ARCH_LIST"]
+
+
+def test_variables_recorded_elsewhere_pass_the_same_list() -> None:
+    assert allowed({"SECRET": "x", "OMP_NUM_THREADS": "4"}) == {"OMP_NUM_THREADS": "4"}
 
 
 def test_names_are_sorted() -> None:

@@ -10,7 +10,8 @@ from envkit.model.facts import TorchFacts
 from envkit.model.observed import Absent, Known, NotApplicable, Unreadable
 from envkit.sources.conda_prefix import read_conda
 from envkit.sources.pip_packages import read_pip
-from envkit.sources.torch_build import literal_assignments, read_torch_build, wheel_channel
+from envkit.sources.torch_build import literal_assignments, read_torch_build
+from envkit.sources.torch_origin import wheel_channel
 
 from .trees import conda_record, dist_info, known, plant
 
@@ -54,6 +55,37 @@ def test_a_build_without_cuda(tmp_path: Path) -> None:
     assert known(found.channel) == "pytorch"
     assert known(found.installer) == "uv"
     assert isinstance(found.git_version, Unreadable)
+
+
+@pytest.mark.parametrize(
+    ("text", "beside", "accelerator"),
+    [
+        ("cuda = '12.4'\nhip = None\nxpu = None\n", "", "cuda"),
+        ("cuda = None\nhip = '6.4.1'\n", "", "rocm"),
+        ("cuda = None\nhip = None\nxpu = '20250101'\n", "", "xpu"),
+        ("cuda = None\nhip = None\n", "torch-npu", "npu"),
+        ("cuda = None\nhip = None\n", "torch_xla", "tpu"),
+        ("cuda = '12.4'\nhip = None\n", "torch_xla", "cuda"),
+    ],
+)
+def test_what_a_build_computes_on(tmp_path: Path, text: str, beside: str, accelerator: str) -> None:
+    plant(tmp_path, wheel("2.6.0", f"__version__ = '2.6.0'\n{text}"))
+    if beside:
+        plant(tmp_path, dist_info(SITE, beside, "2.6.0"))
+    assert known(read(tmp_path).accelerator) == accelerator
+
+
+def test_a_build_for_nothing_else_computes_on_the_cpu_or_on_a_mac(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(tmp_path, wheel("2.6.0", "__version__ = '2.6.0'\ncuda = None\nhip = None\n"))
+    for system, accelerator in (("linux", "cpu"), ("darwin", "mps")):
+        monkeypatch.setattr("envkit.sources.torch_build.sys.platform", system)
+        assert known(read(tmp_path).accelerator) == accelerator
+
+
+def test_a_build_that_cannot_be_read_computes_on_nobody_knows_what(tmp_path: Path) -> None:
+    assert isinstance(read(plant(tmp_path, wheel("2.6.0", "\0"))).accelerator, Unreadable)
 
 
 def test_a_conda_package(tmp_path: Path) -> None:

@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import envkit
 from envkit.errors import EnvkitError, InputError
 from envkit.model.observed import Known
 from envkit.workflows.judge_file import judge_file
 from envkit.workflows.request import VerifyRequest
 
-EXAMPLES = Path(__file__).parents[2] / "envkit" / "schemas" / "examples"
+EXAMPLES = Path(envkit.__file__).parent / "schemas" / "examples"
 REQUEST = VerifyRequest()
 
 

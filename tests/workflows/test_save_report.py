@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import envkit
 from envkit.errors import UsageError
 from envkit.model import codec
 from envkit.model.facts import Facts, HostFacts
@@ -17,7 +18,7 @@ from envkit.model.observed import Known
 from envkit.model.report import Report
 from envkit.workflows.save import choose_destination, file_stem, save_report, write_atomically
 
-EXAMPLE = Path(__file__).parents[2] / "envkit" / "schemas" / "examples" / "report-1.json"
+EXAMPLE = Path(envkit.__file__).parent / "schemas" / "examples" / "report-1.json"
 
 
 @pytest.fixture

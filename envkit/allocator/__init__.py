@@ -1,0 +1,36 @@
+"""The model of PyTorch's native CUDA caching allocator: same answers, same statistics, no GPU."""
+
+from __future__ import annotations
+
+from envkit.allocator.config import Config, ConfigError, Problem, problems
+from envkit.allocator.messages import OutOfMemory
+from envkit.allocator.model import CachingAllocator
+from envkit.allocator.options import (
+    OPTIONS,
+    Option,
+    SettingsSyntaxError,
+    unknown_options,
+    variable_in_effect,
+)
+from envkit.allocator.replay import Event, Replay, events_from_history, replay
+from envkit.allocator.snapshot import BlockRow, Segment
+
+__all__ = [
+    "OPTIONS",
+    "BlockRow",
+    "CachingAllocator",
+    "Config",
+    "ConfigError",
+    "Event",
+    "Option",
+    "OutOfMemory",
+    "Problem",
+    "Replay",
+    "Segment",
+    "SettingsSyntaxError",
+    "events_from_history",
+    "problems",
+    "replay",
+    "unknown_options",
+    "variable_in_effect",
+]

@@ -1,0 +1,85 @@
+"""Why `import torch` failed, told from the words of the error."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+
+class Kind(msgspec.Struct, frozen=True, kw_only=True):
+    """A kind of import failure and what to do about it."""
+
+    name: str
+    pattern: str
+    advice: str
+
+
+_KINDS = (
+    Kind(
+        name="MKL without iJIT_NotifyEvent",
+        pattern=r"iJIT_NotifyEvent",
+        advice="Install mkl below 2024.1: see LIB005.",
+    ),
+    Kind(
+        name="nvJitLink and cuSPARSE of different versions",
+        pattern=r"nvJitLink",
+        advice="Let the loader find the wheels' own libraries: see LIB006.",
+    ),
+    Kind(
+        name="NCCL symbol missing",
+        pattern=r"undefined symbol: nccl|libnccl",
+        advice="Let the loader find the NCCL of this torch: see LIB007.",
+    ),
+    Kind(
+        name="C or C++ library too old",
+        pattern=r"GLIBC(XX)?_\d|CXXABI_\d|GLIBC_",
+        advice="The system's C library is older than this torch needs: see LIB008.",
+    ),
+    Kind(
+        name="cuDNN of another version",
+        pattern=r"cuDNN version incompatibility|libcudnn",
+        advice="Let the loader find the cuDNN of this torch: see LIB001.",
+    ),
+    Kind(
+        name="undefined symbol",
+        pattern=r"undefined symbol|DLL load failed|WinError 12[67]",
+        advice="Two builds are mixed. Make the environment afresh from one channel.",
+    ),
+    Kind(
+        name="shared library not found",
+        pattern=r"cannot open shared object file|Library not loaded",
+        advice="A library of this torch is missing. Install torch again, dependencies included.",
+    ),
+    Kind(
+        name="no space or no permission",
+        pattern=r"No space left|Permission denied|Errno 13|Errno 28",
+        advice="Free some space or mend the permissions, then try again.",
+    ),
+    Kind(
+        name="a module named like one of torch's",
+        pattern=r"partially initialized module|circular import|No module named 'torch\.",
+        advice="A file named torch, or a broken install, is in the way. Install torch again.",
+    ),
+    Kind(
+        name="a Python package is missing",
+        pattern=r"No module named|ModuleNotFoundError",
+        advice="Install what the message names; the environment is incomplete.",
+    ),
+    Kind(
+        name="out of memory",
+        pattern=r"MemoryError|Cannot allocate memory|SIGKILL|signal 9",
+        advice="The process was out of memory or was killed. Raise the limit or free memory.",
+    ),
+)
+
+_OTHER = Kind(
+    name="not classified",
+    pattern="",
+    advice="Make the environment afresh; if it fails again, search for the message.",
+)
+
+
+def classify(words: str) -> Kind:
+    """Return the kind of an import failure, told from everything torch said."""
+    return next((kind for kind in _KINDS if re.search(kind.pattern, words)), _OTHER)

@@ -1,0 +1,68 @@
+"""Every rule there is, in an order in which prerequisites come first."""
+
+from __future__ import annotations
+
+from envkit.rules import alc, drv, drv_failures, gpu, gpu_state, lib, lib_loader, tor, tor_company
+from envkit.rules.rule import FAMILIES, Rule
+
+RULES: tuple[Rule, ...] = (
+    # What torch is, and whether there is a GPU, decides which other rules have a meaning.
+    tor.TOR001,
+    gpu.GPU008,
+    gpu.GPU001,
+    gpu.GPU002,
+    gpu_state.GPU003,
+    gpu_state.GPU004,
+    gpu_state.GPU005,
+    gpu_state.GPU006,
+    gpu_state.GPU007,
+    gpu_state.GPU009,
+    gpu_state.GPU010,
+    # DRV005 and DRV004 say more than the comparison of versions in DRV002 and DRV003 could.
+    drv.DRV001,
+    drv.DRV004,
+    drv_failures.DRV005,
+    drv.DRV002,
+    drv.DRV003,
+    drv_failures.DRV006,
+    drv_failures.DRV007,
+    drv_failures.DRV009,
+    drv_failures.DRV010,
+    # Last of its family: it is about what no other rule explains.
+    drv_failures.DRV008,
+    lib.LIB001,
+    lib.LIB002,
+    lib.LIB003,
+    lib.LIB004,
+    lib_loader.LIB005,
+    lib_loader.LIB006,
+    lib_loader.LIB007,
+    lib_loader.LIB008,
+    lib.LIB009,
+    tor.TOR002,
+    tor.TOR003,
+    tor.TOR004,
+    tor.TOR005,
+    tor_company.TOR006,
+    tor_company.TOR007,
+    tor_company.TOR008,
+    tor_company.TOR009,
+    tor_company.TOR010,
+    tor_company.TOR011,
+    tor_company.TOR012,
+    tor_company.TOR013,
+    # A setting that torch refuses is not also one that is not in effect.
+    alc.ALC002,
+    alc.ALC001,
+    alc.ALC003,
+    alc.ALC004,
+    alc.ALC005,
+)
+
+BY_CODE: dict[str, Rule] = {rule.code: rule for rule in RULES}
+
+
+def listing() -> tuple[Rule, ...]:
+    """Return the rules in the order in which people look for them: family, then number."""
+    families = list(FAMILIES)
+    return tuple(sorted(RULES, key=lambda rule: (families.index(rule.family), rule.code)))

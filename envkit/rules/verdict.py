@@ -1,0 +1,167 @@
+"""From findings and checks to the answer: status, exit code and one plain sentence."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+import msgspec
+
+from envkit.model.facts import Facts
+from envkit.model.finding import Check, Finding, Severity, Status
+from envkit.model.observed import NOT_RECORDED, Absent, NotApplicable, Unreadable
+from envkit.model.report import Verdict
+from envkit.rules.engine import observed
+from envkit.rules.registry import BY_CODE
+from envkit.rules.subject import Subject
+
+#: Exit codes, the one that outranks first; 130 is a person who wants to stop.
+PRECEDENCE = (130, 2, 4, 1, 3, 0)
+
+
+class FailOn(enum.IntEnum):
+    """What fails a verdict (`--fail-on`); each level includes the ones before."""
+
+    ERROR = 1
+    WARNING = 2
+    UNKNOWN = 3
+
+
+class Probes(msgspec.Struct, frozen=True, kw_only=True):
+    """How the fingerprint went."""
+
+    outcome: Literal["complete", "not_asked", "incomplete"] = "not_asked"
+    reason: str = ""
+    """Why it is not complete: out of memory, out of time ..."""
+    on_gpu: bool = False
+
+
+class Blocked(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that the verdict needs and that could not be checked."""
+
+    code: str
+    reason: str
+
+
+def worst(codes: Iterable[int]) -> int:
+    """Return the exit code that stands for several: 130 > 2 > 4 > 1 > 3 > 0."""
+    return min(codes, key=PRECEDENCE.index, default=0)
+
+
+def decide(
+    facts: Facts,
+    findings: Sequence[Finding],
+    checks: Sequence[Check],
+    *,
+    probes: Probes = Probes(),  # noqa: B008  (frozen)
+    fail_on: FailOn = FailOn.ERROR,
+) -> Verdict:
+    """Give the verdict of `envkit verify`.
+
+    Exit code 1 where a finding fails it, else 3 where something that it needs could not be
+    checked, else 0. A fact that a document does not hold is no reason for 3; one that was looked
+    for and could not be read is. Everything is taken from the arguments, so a saved report gives
+    the verdict that it gave when it was made.
+    """
+    subject = Subject(facts)
+    failing = [one for one in findings if _fails(one, fail_on)]
+    if failing:
+        return Verdict(status="fail", exit_code=1, headline=_fail_headline(failing))
+    if subject.needs_gpu and not probes.on_gpu and _cannot_use_a_gpu(subject):
+        headline = f"A GPU is needed, and {subject.torch_text} cannot use one here."
+        return Verdict(status="fail", exit_code=1, headline=headline)
+    blocked = _blocked(subject, findings, checks, probes=probes, fail_on=fail_on)
+    if blocked is not None:
+        return Verdict(status="incomplete", exit_code=3, headline=_blocked_headline(blocked))
+    return Verdict(status="pass", exit_code=0, headline=_pass_headline(subject, findings, probes))
+
+
+def _fails(finding: Finding, fail_on: FailOn) -> bool:
+    if finding.severity is Severity.WARNING:
+        return fail_on >= FailOn.WARNING
+    return finding.severity is Severity.ERROR
+
+
+def _cannot_use_a_gpu(subject: Subject) -> bool:
+    return subject.cuda_works is False or (subject.cpu_build and subject.torch is not None)
+
+
+# -- what could not be checked ------------------------------------------------------------------
+
+
+def _blocked(
+    subject: Subject,
+    findings: Sequence[Finding],
+    checks: Sequence[Check],
+    *,
+    probes: Probes,
+    fail_on: FailOn,
+) -> Blocked | None:
+    if not any(one.status in {Status.PASS, Status.FAIL} for one in checks):
+        return Blocked(code="", reason="nothing in it can be judged")
+    if any(one.code == "TOR001" for one in findings):
+        return Blocked(code="TOR001", reason="torch is not installed in the target")
+    if probes.outcome == "incomplete":
+        return Blocked(code="", reason=probes.reason or "the probes did not finish")
+    tried = not isinstance(subject.facts.torch.cuda_available, NotApplicable)
+    if subject.needs_gpu and tried and not subject.cuda_works and not probes.on_gpu:
+        return Blocked(code="", reason="a GPU is needed, and CUDA was not seen to work")
+    unknown = [one for one in checks if one.status is Status.UNKNOWN]
+    if fail_on < FailOn.UNKNOWN:
+        unknown = [one for one in unknown if _matters(subject.facts, one)]
+    first = next(iter(unknown), None)
+    return None if first is None else Blocked(code=first.code, reason=first.reason)
+
+
+def _matters(facts: Facts, check: Check) -> bool:
+    """Whether an unknown check is one that an error could hide behind."""
+    rule = BY_CODE.get(check.code)
+    if rule is None or rule.severity is not Severity.ERROR:
+        return False
+    path = check.reason.partition(":")[0]
+    family, _, name = path.partition(".")
+    if not hasattr(getattr(facts, family, None), name):
+        return False  # not a fact but a table that does not say
+    fact = observed(facts, path)
+    return isinstance(fact, Unreadable) and fact != NOT_RECORDED
+
+
+# -- one sentence -------------------------------------------------------------------------------
+
+
+def _fail_headline(failing: Sequence[Finding]) -> str:
+    first = _cause(failing)
+    more = len(failing) - 1
+    rest = "" if not more else f"; {more} more finding{'s' if more > 1 else ''} to mend"
+    return f"{first.title} ({first.code}){rest}."
+
+
+def _cause(failing: Sequence[Finding]) -> Finding:
+    codes = {one.code for one in failing}
+    return next((one for one in failing if one.caused_by not in codes), failing[0])
+
+
+def _blocked_headline(blocked: Blocked) -> str:
+    code = f" ({blocked.code})" if blocked.code else ""
+    return f"No verdict: {blocked.reason}{code}."
+
+
+def _pass_headline(subject: Subject, findings: Sequence[Finding], probes: Probes) -> str:
+    warnings = sum(one.severity is Severity.WARNING for one in findings)
+    noted = "" if not warnings else f"; {warnings} warning{'s' if warnings > 1 else ''} below"
+    torch = subject.facts.torch.version
+    if isinstance(torch, NotApplicable):
+        return f"Nothing is wrong with what could be read without an interpreter{noted}."
+    if subject.cuda_works or probes.on_gpu:
+        name = f" on {subject.visible[0].name}" if subject.visible else " on its GPU"
+        return f"{subject.torch_text} works here{name}{noted}."
+    no_gpu = any(one.code in {"GPU001", "GPU008"} for one in findings)
+    if probes.outcome == "complete":
+        return (
+            f"{subject.torch_text} works here, measured on the CPU; nothing here says what a GPU "
+            f"would do{noted}."
+        )
+    if no_gpu or isinstance(subject.facts.gpus.devices, Absent):
+        return f"Nothing speaks against {subject.torch_text} on this machine's CPU{noted}."
+    return f"Nothing speaks against {subject.torch_text} on this machine{noted}."
