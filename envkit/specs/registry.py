@@ -30,7 +30,9 @@ _LARGEST_BYTES: Final = 1 << 20
 _NAME: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _VERSION: Final = re.compile(r"(0|[1-9]\d{0,5})\.(0|[1-9]\d{0,5})\.(0|[1-9]\d{0,5})")
 _HASH: Final = re.compile(r"sha256:[0-9a-f]{64}")
-_VIRTUAL: Final = frozenset({"__cuda", "__glibc", "__archspec", "__linux", "__unix", "__osx", "__win"})
+_VIRTUAL: Final = frozenset(
+    {"__cuda", "__glibc", "__archspec", "__linux", "__unix", "__osx", "__win"}
+)
 
 
 class Needs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
