@@ -45,4 +45,4 @@ fi
 # pip 25.1 brought --group; Debian 12 and Ubuntu 22.04 put an older pip into a new environment.
 echo "venv: $folder, with $("$chosen" --version) ($chosen)"
 "$chosen" -m venv --clear "$folder"
-"$folder/bin/python" -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+"$folder/bin/python" -m pip install --quiet --disable-pip-version-check 'pip>=25.1'

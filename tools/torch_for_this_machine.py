@@ -156,7 +156,9 @@ def ways_to_install(build: Build, known: frozenset[str]) -> list[tuple[str, list
 
 def install(ways: list[tuple[str, list[str]]], *, dry_run: bool) -> bool:
     """Try each way until pip succeeds; say whether one did."""
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    pip = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check"]
+    if not sys.stdout.isatty():
+        pip.append("--quiet")  # a person wants to see several gigabytes move, a log does not
     for sentence, arguments in ways:
         print(f"torch: {sentence}", flush=True)
         if dry_run or subprocess.run([*pip, *arguments], check=False).returncode == 0:  # noqa: S603

@@ -55,7 +55,8 @@ class Block:
         self.uses: tuple[int, ...] = ()
         #: Events that it waits for.
         self.pending = 0
-        #: Number of searches of the pool when it became free, for the garbage collection.
+        #: Number of searches of the pool when it became free, for the garbage collection; it looks
+        #: at whole segments only, so it is not kept up for the rest of a split.
         self.freed_at = 0
 
     @property

@@ -140,18 +140,20 @@ def _read(text: str, version: Version) -> tuple[dict[str, Any], tuple[Problem, .
 def _unknown(name: str, option: Option | None, version: Version) -> Problem:
     release = f"torch {version[0]}.{version[1]}"
     if option is None:
-        message = f"no release of torch up to 2.14 knows the allocator option {name!r}"
+        message = f"no release of torch up to 2.15 knows the allocator option {name!r}"
         return Problem(option=name, kind="unknown", message=message)
-    since = "since {}.{}".format(*option.since)
-    until = "" if option.until is None else " up to {}.{}".format(*option.until)
-    message = f"{release} does not know the allocator option {name!r}; it exists {since}{until}"
+    if option.until is None:
+        when = "since {}.{}".format(*option.since)
+    else:
+        when = "from {}.{} to {}.{}".format(*option.since, *option.until)
+    message = f"{release} does not know the allocator option {name!r}; it exists {when}"
     return Problem(option=name, kind="unavailable", message=message)
 
 
 def _refuse(setting: Setting, detail: str = "") -> ValueError:
-    given = setting.word or "a list"
+    given = "a list" if setting.entries is not None else repr(setting.word)
     takes = OPTIONS[setting.name].takes.value
-    return ValueError(f"{setting.name} is {given!r} but must be {detail or takes}")
+    return ValueError(f"{setting.name} is {given} but must be {detail or takes}")
 
 
 def _whole(setting: Setting) -> int:
@@ -225,9 +227,16 @@ def _word(setting: Setting, found: dict[str, Any], _: Version) -> dict[str, Any]
     return _other(setting, found)
 
 
+def _anything(setting: Setting, found: dict[str, Any], _: Version) -> dict[str, Any]:
+    return _other(setting, found)
+
+
 def _other(setting: Setting, found: dict[str, Any]) -> dict[str, Any]:
     name = _HOST_NAMES.get(setting.name, setting.name)
-    return {"others": (*found.get("others", ()), (name, setting.word))}
+    value = setting.word
+    if setting.entries is not None:
+        value = "[" + ",".join(f"{left}:{right}" for left, right in setting.entries) + "]"
+    return {"others": (*found.get("others", ()), (name, value))}
 
 
 def _divisions(setting: Setting, found: dict[str, Any], version: Version) -> dict[str, Any]:
@@ -275,5 +284,6 @@ _READERS: Final[dict[Takes, _Reader]] = {
     Takes.FLAG: _flag,
     Takes.BACKEND: _backend,
     Takes.WORD: _word,
+    Takes.ANYTHING: _anything,
     Takes.DIVISIONS: _divisions,
 }

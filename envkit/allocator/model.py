@@ -144,7 +144,6 @@ class CachingAllocator:
             block.key = key
             block.size = rest
             block.address = address + size
-            block.freed_at = pool.searches
             if heap.spare:
                 front = heap.spare.pop()
                 front.home = home

@@ -1,6 +1,6 @@
 """The options of PYTORCH_CUDA_ALLOC_CONF: which release of torch knows which, and their grammar.
 
-Sources: the allocator sources and wheels of torch 1.12 to 2.14 as listed in
+Sources: the allocator sources and wheels of torch 1.12 to 2.15 as listed in
 `docs/reference/allocator-model.md`.
 """
 
@@ -23,7 +23,7 @@ _PUNCTUATION: Final = ",:[]"
 class Takes(Enum):
     """What may stand behind the colon."""
 
-    SPLIT_LIMIT = "a number of MiB not below the large segment size"
+    SPLIT_LIMIT = "a whole number of MiB, not below the large segment size"
     MEGABYTES = "a whole number of MiB"
     LARGE_SEGMENT = "a whole number of MiB above 10"
     NUMBER = "a whole number"
@@ -32,6 +32,7 @@ class Takes(Enum):
     FLAG = "True or False, written so"
     BACKEND = "native or cudaMallocAsync"
     WORD = "a word"
+    ANYTHING = "a word or a list"
     DIVISIONS = "a power of two, or a list such as [256:1,512:2,>:8]"
 
 
@@ -57,7 +58,8 @@ def _option(
 
 OPTIONS: Final[Mapping[str, Option]] = dict(
     (
-        _option("max_split_size_mb", Takes.SPLIT_LIMIT, (1, 10)),
+        # In 1.12, the oldest release looked at, or before.
+        _option("max_split_size_mb", Takes.SPLIT_LIMIT, (1, 12)),
         _option("roundup_power2_divisions", Takes.DIVISIONS, (1, 12)),
         _option("garbage_collection_threshold", Takes.OPEN_SHARE, (1, 12)),
         _option("roundup_bypass_threshold_mb", Takes.MEGABYTES, (1, 13), (2, 0)),
@@ -79,6 +81,8 @@ OPTIONS: Final[Mapping[str, Option]] = dict(
         _option("expandable_segments_handle_type", Takes.WORD, (2, 13)),
         _option("pinned_max_round_threshold_mb", Takes.MEGABYTES, (2, 13)),
         _option("pinned_max_cached_size_mb", Takes.MEGABYTES, (2, 13)),
+        _option("expandable_segments_reserve", Takes.WORD, (2, 15)),
+        _option("expandable_segments_reserve_by_class", Takes.ANYTHING, (2, 15)),
     )
 )
 

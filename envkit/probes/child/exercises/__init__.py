@@ -1,0 +1,1 @@
+"""The allocator exercises: operations as data, and torch's CUDA allocator to carry them out on."""

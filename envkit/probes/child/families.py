@@ -1,0 +1,152 @@
+"""One family of probes in a child of its own: from a fresh process to its `probe` events."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Callable, Dict, List, Optional
+
+from . import context, torch_api
+from .exercises import probes as exercise_probes
+from .membership import Probe
+from .place import Place, Unmet
+from .repeats import judge
+
+#: Device memory that a child may need with its context; FINGERPRINT.md: at most 3 GB a child.
+NEED_BYTES = {
+    "context": 1 << 30,
+    "exercises": 2 << 30,
+    "vit": 3000000000,
+    "resnet": 3000000000,
+    "numerics": 2 << 30,
+}
+
+
+def measure_family(args: Dict[str, Any], emit: Any) -> Dict[str, Any]:
+    """Job: measure the probes of a family; returns what later families need to know.
+
+    `args`: family, device, seed, probes (the rows of `membership.Probe` as lists).
+    """
+    import torch
+
+    return Family(Place(torch, torch_api, args["device"]), args, emit).measure()
+
+
+class Family:
+    """Runs the groups of a family one after the other; one that fails does not end the others."""
+
+    def __init__(self, place: Place, args: Dict[str, Any], emit: Any) -> None:
+        self._place = place
+        self._emit = emit
+        self._name: str = args["family"]
+        self._seed: int = args["seed"]
+        self._probes = [Probe(*row) for row in args["probes"]]
+        self._facts: Dict[str, Any] = {}
+
+    def measure(self) -> Dict[str, Any]:
+        """Measure every group; return the facts that were found on the way."""
+        self._emit.stage(self._name + ": start")
+        self._place.start()
+        groups: Dict[str, List[Probe]] = {}
+        for probe in self._probes:
+            groups.setdefault(probe.group, []).append(probe)
+        for group, members in groups.items():
+            self._emit.stage("{}: {}".format(self._name, group))
+            self._measure_group(group, members)
+        return self._facts
+
+    def _measure_group(self, group: str, members: List[Probe]) -> None:
+        report = GroupReport(self._emit, members)
+        # Whatever torch raises here is this group's result, not the end of the family.
+        ending = torch_api.attempt(lambda: self._run(group, report))
+        if isinstance(ending, torch_api.Missing):
+            report.rest(failed=ending.reason, **self._without_answer(group))
+        elif ending is not None:
+            report.rest(not_run=ending, **self._without_answer(group))
+        else:
+            report.rest(failed="the probe ended without a value")
+        torch_api.attempt(self._place.clean)
+
+    def _without_answer(self, group: str) -> Dict[str, Any]:
+        if self._name == "exercises":
+            return exercise_probes.unanswered(group, self._seed)
+        return {}
+
+    def _run(self, group: str, report: "GroupReport") -> Optional[str]:
+        """Return why a precondition could not be set, None if all went well."""
+        try:
+            self._measurer()(self._place, group, self._seed, report)
+        except Unmet as unmet:
+            return str(unmet)
+        return None
+
+    def _measurer(self) -> Callable[..., None]:
+        if self._name == "exercises":
+            return exercise_probes.measure
+        if self._name == "context":
+            return self._measure_context
+        if self._name == "numerics":
+            from .numerics import probes as numeric_probes
+
+            return numeric_probes.measure
+        from .workloads import probes as workload_probes
+
+        return workload_probes.measure
+
+    def _measure_context(
+        self, place: Place, group: str, seed: int, report: Callable[..., None]
+    ) -> None:
+        self._facts.update(context.measure(place, group, seed, report))
+        for confound in context.confounds(place):
+            self._emit("confound", **confound)
+
+
+class GroupReport:
+    """Turns what a group found into `probe` events, each probe once."""
+
+    def __init__(self, emit: Any, members: List[Probe]) -> None:
+        self._emit = emit
+        self._waiting = {probe.part: probe for probe in members}
+        self._started = time.monotonic()
+
+    def __call__(self, part: str = "", **found: Any) -> None:
+        """Report a probe of this group: `runs` (at least two), or `not_run` or `failed` (why).
+
+        `observed` and `operations` go into the event as they are: they are in no digest.
+        """
+        probe = self._waiting.pop(part, None)
+        if probe is not None:
+            seconds = round(time.monotonic() - self._started, 4)
+            self._emit("probe", **probe_event(probe, seconds, **found))
+
+    def rest(self, **found: Any) -> None:
+        """Report every probe that was not reported, all alike."""
+        for part in list(self._waiting):
+            self(part, **found)
+
+
+def probe_event(
+    probe: Probe,
+    seconds: float,
+    *,
+    runs: Any = None,
+    not_run: str = "",
+    failed: str = "",
+    **extra: Any,
+) -> Dict[str, Any]:
+    """Return the fields of a `probe` event."""
+    event = {
+        "name": probe.name,
+        "layer": probe.layer,
+        "family": probe.family,
+        "must_repeat": probe.must_repeat,
+        "depends_on": list(probe.depends_on),
+        "status": "not_run" if not_run else "failed",
+        "values": None,
+        "reason": not_run or failed,
+        "seconds": seconds,
+        "spread": None,
+    }
+    if runs is not None:
+        verdict = judge(runs)
+        event.update(status=verdict.status, values=runs[0], spread=verdict.spread)
+    return dict(event, **{name: value for name, value in extra.items() if value is not None})

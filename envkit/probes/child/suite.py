@@ -1,0 +1,219 @@
+"""Runs a suite: one child a family, several at once where memory allows, every probe reported.
+
+The process that calls `run` never touches the device, so that its children can be forked. Nothing
+is pinned: flags, variables and allocator settings of the user act on the probes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import time
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set
+
+from .families import NEED_BYTES, measure_family, probe_event
+from .fork import run_jobs
+from .jobs import Job, Result
+from .membership import SUITES, Probe, Suite
+
+__all__ = ["SUITES", "run"]
+
+#: Seed of everything random when there is no challenge: the first from the day of the first
+#: recording on whose random trace leaves no choice to addresses, by the model under 17 settings.
+SEED = 20261132
+
+#: A family takes a few seconds (1.1..1.3 s for a workload on an H200, FINGERPRINT.md); ten times
+#: and more of that is a hang. The request's own limit can be shorter.
+FAMILY_LIMIT_S = 120.0
+
+#: Share of the time that is kept for every round of families still to come.
+KEPT_SHARE = 0.15
+
+#: The families that take longest first: the last one to start should be a short one.
+_ORDER = ("vit", "resnet", "numerics", "exercises")
+
+
+class Plan(NamedTuple):
+    """What a request asks for."""
+
+    suite: Suite
+    device: str
+    probes: List[Probe]
+    seed: int
+    memory_limit_bytes: Optional[int]
+    """Device memory that one child may use, where the request bounds it."""
+
+    @property
+    def kind(self) -> str:
+        """`cpu` or `cuda`."""
+        return self.device.split(":")[0]
+
+    def families(self) -> Dict[str, List[Probe]]:
+        """Return the probes by family."""
+        found: Dict[str, List[Probe]] = {}
+        for probe in self.probes:
+            found.setdefault(probe.family, []).append(probe)
+        return found
+
+
+def plan(request: Dict[str, Any]) -> Plan:
+    """Read a request whose device is `cpu` or `cuda:N`.
+
+    Raises:
+        ValueError: it names a suite or a probe that there is not.
+
+    """
+    if request["suite"] not in SUITES:
+        message = "there is no suite {!r}".format(request["suite"])
+        raise ValueError(message)
+    suite = SUITES[request["suite"]]
+    device = request["device"]
+    members = suite.probes[device.split(":")[0]]
+    wanted = request.get("probes")
+    unknown = sorted(set(wanted or ()) - {probe.name for probe in members})
+    if unknown:
+        message = "suite {} has no probe {}".format(suite.name, ", ".join(unknown))
+        raise ValueError(message)
+    return Plan(
+        suite,
+        device,
+        [probe for probe in members if wanted is None or probe.name in wanted],
+        seed_from(request.get("challenge")),
+        request.get("memory_limit_bytes"),
+    )
+
+
+def seed_from(challenge: Optional[str]) -> int:
+    """Return the seed of inputs and traces: fixed, or made from a challenge."""
+    if challenge is None:
+        return SEED
+    return int(hashlib.sha256(challenge.encode("utf-8")).hexdigest()[:8], 16)
+
+
+def run(request: Dict[str, Any], emit: Any, api: Any) -> None:
+    """Run a suite and emit its `probe`, `confound` and `progress` events.
+
+    Every probe of the plan gets exactly one event, whatever becomes of its family. `api` is the
+    module torch_api (the children import it themselves).
+    """
+    del api
+    wanted = plan(request)
+    emit(
+        "suite",
+        name=wanted.suite.name,
+        version=wanted.suite.version,
+        seed=wanted.seed,
+        probes=[probe.name for probe in wanted.probes],
+    )
+    _Runner(wanted, request, emit).run()
+
+
+class Tally:
+    """Passes events on, and knows which probes have been reported."""
+
+    def __init__(self, emit: Any, total: int) -> None:
+        self.reported: Set[str] = set()
+        self._emit = emit
+        self._total = total
+
+    def __call__(self, event: str, **fields: Any) -> None:
+        """Send an event."""
+        self._emit(event, **fields)
+        if event == "probe":
+            self._count(fields["name"])
+
+    def forward(self, line: bytes) -> None:
+        """Send a finished line of a child."""
+        self._emit.forward(line)
+        if line.startswith(b'{"event": "probe"'):
+            self._count(json.loads(line.decode("ascii"))["name"])
+
+    def _count(self, name: str) -> None:
+        self.reported.add(name)
+        self._emit("progress", done=len(self.reported), total=self._total, name=name)
+
+    def close(self) -> None:
+        """Give up the descriptor: for a forked child."""
+        self._emit.close()
+
+
+class _Runner:
+    """Runs the families of a plan."""
+
+    def __init__(self, wanted: Plan, request: Dict[str, Any], emit: Any) -> None:
+        self._plan = wanted
+        self._request = request
+        self._tally = Tally(emit, len(wanted.probes))
+        # What importing torch and looking at the device took is not known here; the margin is for
+        # that and for the last lines.
+        self._time_limit_s = 0.8 * float(request["time_limit_s"])
+        self._deadline = time.monotonic() + self._time_limit_s
+        self._families = wanted.families()
+
+    def run(self) -> None:
+        # The context first and alone: it tells how much memory there is to share out, and what is
+        # used outside the allocator can only be seen while none of the others runs.
+        results = self._measure(["context"], 1)
+        free = results[0].value.get("free_bytes") if results and results[0].ok else None
+        families = [name for name in _ORDER if name in self._families]
+        if self._plan.kind == "cuda":
+            families = [name for name in families if self._fits(name, free)]
+        self._measure(families, self._at_once(families, free))
+
+    def _fits(self, family: str, free: Optional[int]) -> bool:
+        """Whether a family has the memory that it may need; if not, its probes are reported."""
+        limits = [size for size in (free, self._plan.memory_limit_bytes) if size is not None]
+        if not limits or NEED_BYTES[family] <= min(limits):
+            return True
+        text = "needs up to {} bytes of device memory and may have {}"
+        reason = text.format(NEED_BYTES[family], min(limits))
+        for probe in self._families[family]:
+            self._tally("probe", **probe_event(probe, 0.0, not_run=reason))
+        return False
+
+    def _at_once(self, families: Sequence[str], free: Optional[int]) -> int:
+        if self._plan.kind == "cpu":
+            threads = sys.modules["torch"].get_num_threads()
+            return max(1, (os.cpu_count() or 1) // max(1, threads))
+        if free is None or not families:
+            return 1
+        return max(1, free // max(NEED_BYTES[name] for name in families))
+
+    def _measure(self, families: Sequence[str], at_once: int) -> List[Result]:
+        """Run families, `at_once` at a time.
+
+        A round may use all the time that is left but what is kept for those after it: one that
+        hangs does not cost the others their answers.
+        """
+        present = [name for name in families if name in self._families]
+        results: List[Result] = []
+        for first in range(0, len(present), at_once):
+            chosen = present[first : first + at_once]
+            later = -(-len(present[first + at_once :]) // at_once)
+            left_s = self._deadline - time.monotonic()
+            limit_s = max(1.0, left_s - later * KEPT_SHARE * self._time_limit_s)
+            jobs = [self._job(name, min(FAMILY_LIMIT_S, limit_s)) for name in chosen]
+            ended = run_jobs(jobs, self._tally, self._request, at_once)
+            for name, result in zip(chosen, ended):
+                self._unreported(name, result)
+            results += ended
+        return results
+
+    def _job(self, family: str, limit_s: float) -> Job:
+        args = {
+            "family": family,
+            "device": self._plan.device,
+            "seed": self._plan.seed,
+            "probes": [list(probe) for probe in self._families[family]],
+        }
+        return Job(family, measure_family, args, limit_s)
+
+    def _unreported(self, family: str, result: Result) -> None:
+        reason = "the child of {} ended early: {}".format(family, result.reason)
+        if result.stage:
+            reason += " (in stage {!r})".format(result.stage)
+        for probe in self._families[family]:
+            if probe.name not in self._tally.reported:
+                self._tally("probe", **probe_event(probe, result.seconds, failed=reason))

@@ -1,0 +1,1 @@
+"""The training workloads of the suites, in plain torch."""

@@ -1,0 +1,205 @@
+"""What counts as a value: membership, repetition, exact text of floats and tensors."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Callable
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+Child = Callable[[str], ModuleType]
+
+
+# --- membership -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["cpu", "cuda"])
+def test_quick_is_a_part_of_standard(child: Child, kind: str) -> None:
+    suites = child("membership").SUITES
+    assert set(suites["quick"].probes[kind]) < set(suites["standard"].probes[kind])
+
+
+@pytest.mark.parametrize("kind", ["cpu", "cuda"])
+def test_names_are_unique(child: Child, kind: str) -> None:
+    names = [probe.name for probe in child("membership").SUITES["standard"].probes[kind]]
+    assert len(names) == len(set(names))
+
+
+def test_what_need_not_repeat_on_a_gpu_is_fixed(child: Child) -> None:
+    members = child("membership").SUITES["standard"].probes["cuda"]
+    assert sorted(probe.name for probe in members if not probe.must_repeat) == [
+        "context.memory",
+        "numerics.conv2d.backward",
+        "numerics.linalg",
+        "resnet.bf16.peaks",
+        "resnet.fp32.peaks",
+        "vit.bf16.peaks",
+        "vit.fp32.losses",
+        "vit.fp32.peaks",
+        "vit.fp32.weights",
+    ]
+
+
+def test_every_member_can_be_measured(child: Child, torch: Any) -> None:
+    del torch
+    operations = child("numerics.operations").OPERATIONS
+    workloads = child("workloads.training").WORKLOADS
+    exercises = child("exercises.catalogue").EXERCISES
+    for kind, members in child("membership").SUITES["standard"].probes.items():
+        known = {*operations, *workloads[kind], *exercises, "memory"}
+        assert {probe.group for probe in members} <= known
+
+
+# --- repetition -----------------------------------------------------------------------------------
+
+
+def test_equal_runs_are_exact(child: Child) -> None:
+    assert child("repeats").judge([{"a": [1, 2]}, {"a": [1, 2]}]) == ("exact", None)
+
+
+def test_one_run_says_nothing(child: Child) -> None:
+    with pytest.raises(ValueError, match="at least twice"):
+        child("repeats").judge([{"a": 1}])
+
+
+def test_the_spread_names_where_runs_differ(child: Child) -> None:
+    runs = [{"a": [1, 2], "b": "x"}, {"a": [1, 3], "b": "x"}, {"a": [1, 2], "b": "y"}]
+    status, spread = child("repeats").judge(runs)
+    assert status == "unstable"
+    assert spread == {
+        "runs": 3,
+        "differences": 2,
+        "differs": [
+            {"path": "/a/1", "values": [2, 3, 2]},
+            {"path": "/b", "values": ["x", "x", "y"]},
+        ],
+    }
+
+
+def test_lists_of_other_lengths_differ_as_a_whole(child: Child) -> None:
+    _, spread = child("repeats").judge([{"a": [1]}, {"a": [1, 2]}])
+    assert spread["differs"] == [{"path": "/a", "values": ["list of 1", "list of 2"]}]
+
+
+def test_a_missing_value_is_a_difference(child: Child) -> None:
+    status, spread = child("repeats").judge([{"a": 1}, {"b": 1}])
+    assert status == "unstable"
+    assert spread["differs"][0]["path"] == "/"
+
+
+# --- events ---------------------------------------------------------------------------------------
+
+
+def test_an_unstable_probe_keeps_its_first_values_and_its_spread(child: Child) -> None:
+    probe = child("membership").SUITES["quick"].probes["cpu"][0]
+    event = child("families").probe_event(probe, 1.5, runs=[{"a": 1}, {"a": 2}])
+    assert (event["status"], event["values"], event["seconds"]) == ("unstable", {"a": 1}, 1.5)
+    assert event["spread"]["differences"] == 1
+
+
+def test_no_value_is_null_and_has_a_reason(child: Child) -> None:
+    probe = child("membership").SUITES["quick"].probes["cpu"][0]
+    event = child("families").probe_event(probe, 0.0, not_run="no device")
+    assert (event["status"], event["values"], event["reason"]) == ("not_run", None, "no device")
+
+
+# --- exact text -----------------------------------------------------------------------------------
+
+
+def test_a_tensor_s_digest_is_over_its_raw_bytes(child: Child, torch: Any) -> None:
+    values = [1.0, -2.5, 3.25]
+    digest = child("digests").of_tensor(torch.tensor(values))
+    raw = struct.pack("<3f", *values)
+    assert digest == {
+        "sha256": hashlib.sha256(raw).hexdigest(),
+        "dtype": "float32",
+        "shape": [3],
+    }
+
+
+def test_strides_do_not_count_and_bits_do(child: Child, torch: Any) -> None:
+    of_tensor = child("digests").of_tensor
+    square = torch.arange(6.0).reshape(2, 3)
+    assert of_tensor(square.T.contiguous().T) == of_tensor(square)
+    assert of_tensor(torch.tensor([0.0])) != of_tensor(torch.tensor([-0.0]))
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float64", "int64", "bool", "uint8"])
+def test_every_dtype_has_a_digest(child: Child, torch: Any, dtype: str) -> None:
+    tensor = torch.tensor([0, 1, 1]).to(getattr(torch, dtype))
+    assert child("digests").of_tensor(tensor)["dtype"] == dtype
+
+
+def test_long_tensors_are_read_whole(
+    child: Child, torch: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tensor = torch.arange(1000, dtype=torch.int64)
+    whole = child("digests").of_tensors([tensor])
+    monkeypatch.setattr(child("digests"), "_CHUNK_BYTES", 96)
+    assert child("digests").of_tensors([tensor]) == whole
+    assert child("digests").of_tensors([tensor[:500], tensor[500:]]) == whole
+
+
+def test_an_empty_tensor_has_the_digest_of_nothing(child: Child, torch: Any) -> None:
+    assert child("digests").of_tensors([torch.empty(0)]) == hashlib.sha256().hexdigest()
+
+
+def test_floats_are_written_exactly(child: Child) -> None:
+    assert child("digests").of_float(0.1) == "0x1.999999999999ap-4"
+
+
+def test_inputs_are_exact_in_every_dtype(child: Child, torch: Any) -> None:
+    place = SimpleNamespace(torch=torch, device=torch.device("cpu"))
+    pattern = child("numerics.inputs").pattern
+    exact = pattern(place, (300, 7), 5, torch.float64)
+    assert exact.abs().max() < 1
+    assert exact.unique().numel() > 200
+    for dtype in (torch.float32, torch.bfloat16, torch.float16):
+        assert torch.equal(pattern(place, (300, 7), 5, dtype).double(), exact)
+
+
+# --- workloads ------------------------------------------------------------------------------------
+
+
+def test_the_models_have_their_published_sizes(child: Child, torch: Any) -> None:
+    vit, resnet = child("workloads.vit"), child("workloads.resnet")
+    with torch.device("meta"):
+        models = {"vit": vit.ViT(vit.B16), "resnet": resnet.ResNet(resnet.R50)}
+    sizes = {
+        name: sum(parameter.numel() for parameter in model.parameters())
+        for name, model in models.items()
+    }
+    assert sizes == {"vit": 86567656, "resnet": 25557032}
+
+
+@pytest.mark.parametrize("name", ["Adam", "SGD"])
+def test_the_optimizers_step_as_torch_s_classes_do(child: Child, torch: Any, name: str) -> None:
+    theirs = {
+        "Adam": lambda parameters: torch.optim.Adam(parameters, lr=1e-4),
+        "SGD": lambda parameters: torch.optim.SGD(parameters, lr=0.01, momentum=0.9),
+    }
+    weights = []
+    for make in (getattr(child("workloads.optimizers"), name), theirs[name]):
+        torch.manual_seed(0)
+        model = torch.nn.Linear(5, 3)
+        optimizer = make(model.parameters())
+        for _ in range(3):
+            model(torch.ones(2, 5)).square().sum().backward()
+            optimizer.step()
+            for parameter in model.parameters():
+                parameter.grad = None
+        weights.append(torch.cat([p.detach().flatten() for p in model.parameters()]))
+    assert torch.equal(*weights)
+
+
+def test_training_is_the_same_twice_and_learns(child: Child, torch: Any) -> None:
+    training = child("workloads.training")
+    place = child("place").Place(torch, child("torch_api"), "cpu")
+    workload = training.WORKLOADS["cpu"]["resnet.fp32"]
+    first, second = (training.train(place, workload, 3) for _ in range(2))
+    assert first.losses == second.losses
+    assert first.weights() == second.weights()
+    assert first.weights() != training.train(place, workload, 4).weights()
