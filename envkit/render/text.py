@@ -51,7 +51,8 @@ def render_text(report: Report, style: Style) -> str:
     _draw_findings(page, report.findings)
     page.table("Facts", fact_rows.rows(report.facts, everything=style.verbosity > 0))
     if report.fingerprint is not None:
-        page.table("Fingerprint", fingerprint_rows.rows(report.fingerprint))
+        title = fingerprint_rows.title(report.fingerprint)
+        page.table(title, fingerprint_rows.rows(report.fingerprint))
     _draw_checks(page, report.checks)
     return page.text()
 
