@@ -89,8 +89,7 @@ def _look(
         facts = _with_conformity(facts, fingerprint)
     driver, gpus = driver_and_gpus.result()
     asked = request.facts(_suite_fact(request, run, fingerprint))
-    facts = msgspec.structs.replace(facts, request=asked, driver=driver, gpus=gpus)
-    return facts, _with_processor(fingerprint, facts)
+    return msgspec.structs.replace(facts, request=asked, driver=driver, gpus=gpus), fingerprint
 
 
 def _run_child(
@@ -123,14 +122,6 @@ def _with_conformity(facts: Facts, fingerprint: Fingerprint | None) -> Facts:
     conforms = conformity_of(fingerprint)
     torch = msgspec.structs.replace(facts.torch, allocator_conforms=conforms)
     return msgspec.structs.replace(facts, torch=torch)
-
-
-def _with_processor(fingerprint: Fingerprint | None, facts: Facts) -> Fingerprint | None:
-    """Name the processor in a fingerprint of the CPU: torch does not know its name."""
-    model = value_of(facts.host.cpu_model)
-    if fingerprint is None or fingerprint.key.capability is not None or model is None:
-        return fingerprint
-    return msgspec.structs.replace(fingerprint, device=model)
 
 
 def _suite_fact(
