@@ -252,19 +252,34 @@ def _lib003(subject: Subject) -> Outcome:
             fix=loader_fix(subject, "libraries"),
         )
     suspects = [one for one in subject.library_path if _SUSPECT_FOLDER.search(one)]
-    if suspects and _LOADER_WORDS.search(subject.import_words):
+    sign = _mixture(subject) if suspects else None
+    if sign is not None:
         path = ":".join(suspects)
         return Fired(
-            reason="the loader mixes libraries, and LD_LIBRARY_PATH names where it takes some from",
-            evidence=(
-                import_evidence(subject),
-                seen("LD_LIBRARY_PATH", path, "environment.variables"),
-            ),
+            reason="libraries are mixed, and LD_LIBRARY_PATH names where some come from",
+            evidence=(sign, seen("LD_LIBRARY_PATH", path, "environment.variables")),
             fix=loader_fix(subject, "libraries"),
         )
     if isinstance(subject.facts.torch.libraries, Unreadable):
         return missing("torch.libraries", subject.facts.torch.libraries)
     return passed("every CUDA library that is loaded belongs to the environment")
+
+
+def _mixture(subject: Subject) -> Evidence | None:
+    """Show a sign that libraries of two places are in one process, if there is one."""
+    if _LOADER_WORDS.search(subject.import_words):
+        return import_evidence(subject)
+    loaded, compiled = value_of(subject.facts.torch.cudnn), _compiled(subject)
+    if loaded is None or isinstance(compiled, Unknown):
+        return None
+    try:
+        version = tables.cudnn_decode(loaded)
+    except ValueError:
+        return None
+    if tables.cudnn_accepted(compiled[0], version):
+        return None
+    what = f"{_text(version)}, and torch was compiled with {_text(compiled[0])}"
+    return seen("cuDNN loaded", what, source_of(subject.facts.torch.cudnn))
 
 
 def _is_from_outside(library: MappedLibrary) -> bool:
