@@ -129,19 +129,19 @@ def _look_at_device(
     asked = request.get("device") or "auto"
     report = "facts" in request["tasks"]
     if not report and (asked == "cpu" or not is_cuda_build(torch)):
-        return _concrete(asked, CPU_BUILD, False, emit)
+        return _concrete(asked, CPU_BUILD, emit, promised=False)
     limit_s = max(1.0, min(DEVICE_LIMIT_S, deadline - time.monotonic()))
     job = Job("device", look_at_device, {"device": asked, "report": report}, limit_s)
     result = run_jobs([job], emit, request)[0]
     if result.ok:
-        return _concrete(asked, result.value["unusable"], result.value["promised"], emit)
+        return _concrete(asked, result.value["unusable"], emit, promised=result.value["promised"])
     result.emit_error(emit, "cuda_init")
     reason = "the child that looked at it ended early: {} in stage {}".format(
         result.reason, result.stage or "start"
     )
     if report:
         emit("facts", family="torch", values=_unknown(reason))
-    return _concrete(asked, reason, True, emit)
+    return _concrete(asked, reason, emit, promised=True)
 
 
 def _unknown(reason: str) -> "dict[str, Any]":
@@ -149,19 +149,19 @@ def _unknown(reason: str) -> "dict[str, Any]":
     return {name: unreadable(reason) for name in names}
 
 
-def _concrete(asked: str, unusable: str, promised: bool, emit: Emitter) -> "Optional[str]":
+def _concrete(asked: str, unusable: str, emit: Emitter, *, promised: bool) -> "Optional[str]":
     """Return the device to measure, given why the one asked for cannot be used (empty: it can).
 
     `promised`: torch says that CUDA is available, or could not be asked. Then `auto` does not fall
     back to the CPU: that would pass over a GPU that nobody looked at.
     """
-    device = _measured(asked, unusable, promised)
+    device = _measured(asked, unusable, promised=promised)
     if device is None:
         emit("error", stage="device", type="DeviceUnusable", message=unusable, traceback_tail="")
     return device
 
 
-def _measured(asked: str, unusable: str, promised: bool) -> "Optional[str]":
+def _measured(asked: str, unusable: str, *, promised: bool) -> "Optional[str]":
     if asked == "cpu":
         return asked
     if not unusable:
@@ -184,7 +184,7 @@ def look_at_device(args: "dict[str, Any]", emit: Emitter) -> "dict[str, Any]":
     if not args["report"]:
         return answer
     emit("facts", family="torch", values=facts)
-    device = _measured(asked, unusable, answer["promised"])
+    device = _measured(asked, unusable, promised=answer["promised"])
     if device:
         emit("key", values=comparability_key(torch, facts, device))
         emit.stage("self_test")
