@@ -119,6 +119,10 @@ class _Recorder(TorchDispatchMode):
         self._device = device
         self._known: weakref.WeakSet[Any] = weakref.WeakSet()
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False
+
     def __torch_dispatch__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
         for tensor in _tensors((args, kwargs)):
             self._known.add(tensor.untyped_storage())
