@@ -87,7 +87,7 @@ class _Page:
         wrapped = self._wrapped(Text(self._shown(body), style=style), room)
         beginning = Text(lead, style=lead_style)
         for part in wrapped:
-            row = beginning + part
+            row = Text.assemble(beginning, part)
             row.rstrip()
             self._console.print(row, soft_wrap=True)
             beginning = Text(" " * len(lead))
@@ -101,9 +101,7 @@ class _Page:
 
     def command(self, text: str) -> None:
         """Write a command whole, however long: it is there to be copied."""
-        self._console.print(
-            Text("       $ ", style="dim") + Text(self._shown(text)), soft_wrap=True
-        )
+        self._console.print(Text.assemble(("       $ ", "dim"), self._shown(text)), soft_wrap=True)
 
     def blank(self) -> None:
         self._console.print()
