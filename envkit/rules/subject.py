@@ -24,8 +24,10 @@ from envkit.model.versions import (
     parse_driver,
     parse_torch,
 )
+from envkit.rules.cite import cite
 
 _CONDA_CHANNELS = ("pytorch", "conda-forge", "defaults", "nvidia", "anaconda", "main")
+
 _ACCELERATORS = {
     "rocm": "ROCm",
     "xpu": "Intel XPU",
@@ -168,7 +170,7 @@ class Subject:
         model = tables.find_gpu(name)
         if not isinstance(model, Model):
             return Device(index=gpu.index, name=name, capability=None, source=source_of(gpu.name))
-        source = f"compat/data/gpus.yaml, {model.name}"
+        source = cite("gpus", f"models {model.name}", model)
         return Device(index=gpu.index, name=name, capability=model.capability, source=source)
 
     # -- torch --------------------------------------------------------------------------------

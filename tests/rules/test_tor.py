@@ -113,7 +113,8 @@ CASES: list[tuple[str, Status, dict[str, Any]]] = [
     ("TOR005", UNKNOWN, NO_PACKAGES),
     ("TOR006", PASS, {}),
     ("TOR006", FAIL, {"python_version": "3.14.0"}),
-    ("TOR006", FAIL, {"python_version": "3.8.19"}),
+    ("TOR006", FAIL, {"python_version": "3.9.19"}),
+    ("TOR006", FAIL, {"python_version": "3.8.19", "torch_version": "2.4.1+cu121"}),
     ("TOR006", SKIP, NO_TORCH),
     ("TOR006", UNKNOWN, {"python_version": UNREADABLE}),
     ("TOR006", UNKNOWN, {"torch_version": "2.99.0"}),
@@ -169,6 +170,7 @@ CASES: list[tuple[str, Status, dict[str, Any]]] = [
     ("TOR013", PASS, {"torch_version": "2.9.1+cu128", "torch_cudnn": 91501}),
     ("TOR013", FAIL, {"torch_version": "2.0.1+cu118", "torch_cudnn": 8700}),
     ("TOR013", SKIP, NO_GPU),
+    ("TOR013", SKIP, {**BROKEN, "torch_version": "2.9.1+cu128", "torch_cudnn": 91002}),
     ("TOR013", UNKNOWN, {"torch_version": UNREADABLE}),
 ]
 
@@ -194,6 +196,17 @@ def test_rule(code: str, status: Status, changes: dict[str, Any]) -> None:
 def test_import_failures_are_told_apart(message: str, kind: str) -> None:
     found = finding("TOR002", **raised(message))
     assert kind in next(one.seen for one in found.evidence if one.what == "kind")
+
+
+@pytest.mark.parametrize(
+    ("how", "kind"),
+    [("timed_out", "in time"), ("crashed", "crashed"), ("exited", "ended Python")],
+)
+def test_an_import_that_said_nothing_is_told_by_its_end(how: Any, kind: str) -> None:
+    failure = ImportFailure(how=how, message="importing_torch")
+    found = finding("TOR002", **raised("") | {"torch_import_failure": failure})
+    assert kind in next(one.seen for one in found.evidence if one.what == "kind")
+    assert found.severity is Severity.ERROR
 
 
 def test_a_cpu_build_by_conda_is_mended_by_conda() -> None:
@@ -222,7 +235,9 @@ def test_cpuonly_is_named() -> None:
 def test_uv_is_asked_where_uv_installed() -> None:
     found = finding("TOR003", **CPU_BUILD, torch_installer="uv")
     assert found.fix.command is not None
-    assert found.fix.command.startswith("uv pip install --python ~/vit/bin/python")
+    assert found.fix.command.startswith(
+        "uv pip install --python ~/vit/bin/python --reinstall-package torch torch=="
+    )
 
 
 @pytest.mark.parametrize(
