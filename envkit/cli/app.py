@@ -25,6 +25,7 @@ COMMANDS: Final = {
     "lint": Entry(
         "envkit.cli.lint", "Find faults of environment.yml files before anything is solved."
     ),
+    "diff": Entry("envkit.cli.diff", "Say what differs between machines, and the cause."),
     "explain": Entry("envkit.cli.explain", "Show the page of a finding, such as DRV002."),
     "rules": Entry("envkit.cli.rules", "List every rule."),
     "completion": Entry("envkit.cli.completion", "Print the completion script of a shell."),
@@ -34,6 +35,7 @@ EXAMPLES: Final = """\
 envkit verify
 envkit verify -n vit -o report.json
 envkit verify --from report-of-a-colleague.json
+envkit diff mine.json hers.json
 envkit explain DRV002"""
 
 EXIT_CODES: Final = """\

@@ -153,9 +153,9 @@ CAUSES: Final = (
         code="CAU010",
         title="Other CPU threads or another processor",
         moves=frozenset({"workspaces", "peaks", "numerics", "tensors", "context"}),
-        measured=frozenset({"workspaces"}),
-        known_from="measured on one CPU (torch 2.13, 1 and 2 threads): workspaces move, tensors "
-        "do not; numbers from the sources of torch",
+        measured=frozenset({"workspaces", "peaks", "numerics", "context"}),
+        known_from="measured on one CPU (torch 2.13, 1 and 2 threads): workspaces, peaks and "
+        "weights move, tensors do not; another processor is from the sources of torch",
         source=f"{_NOTES}/numerical_accuracy.html",
         key=("threads",),
         find=another_processor,

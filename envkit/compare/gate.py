@@ -117,7 +117,8 @@ def headline(
         said.append(extra)
     if outcome.status == "incomplete" and outcome.unchecked:
         said.append(f"{_listed(outcome.unchecked)} could not be compared as required")
-    return "; ".join(said) + "."
+    text = "; ".join(said)
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def _counted(result: LayerResult) -> str:

@@ -208,11 +208,12 @@ def _as_distributions(one: Packages, listed: Sequence[Package]) -> list[Package]
 
 
 def _single_platform(present: Sequence[Packages]) -> str:
-    """Choose the platform of a lock to hold against a list that has none: linux-64 if it can be."""
+    """Choose the platform of a lock to hold against a list of one platform."""
+    stated = next((one.platform for one in present if one.platform), "")
     locked = [set(one.platforms) for one in present if one.platforms]
     common = set.intersection(*locked) if locked else set()
-    if not common or "linux-64" in common:
-        return "linux-64"
+    if stated in common or not common or "linux-64" in common:
+        return stated or "linux-64"
     return min(common)
 
 

@@ -36,11 +36,15 @@ class Room(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def take_peaks(collector: Collector, probe: str, values: Sequence[Any], *, kind: Kind) -> None:
-    """Compare the peaks of one workload, figure by figure."""
+    """Compare the peaks of one workload, figure by figure.
+
+    Without segments, as on the CPU, nothing is left to chance and nothing is tolerated.
+    """
     names = sorted({name for one in values if isinstance(one, Mapping) for name in one})
     for name in names:
         figures = [one if isinstance(one, Lost) else one.get(name) for one in values]
         tolerance = SEGMENT_BYTES if name.endswith("_bytes") else 1
+        tolerance = tolerance if "segments" in names else 0
         take_near(collector, f"{probe}.{name}", figures, tolerance=tolerance, kind=kind)
 
 

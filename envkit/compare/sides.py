@@ -47,7 +47,9 @@ class Packages(msgspec.Struct, frozen=True, kw_only=True):
     complete: bool = True
     """Whether what is not listed is not there; a paste lists only what matters to torch."""
     platforms: tuple[str, ...] = ()
-    """Platforms of a lock; empty where there is only one and it is not said."""
+    """Platforms of a lock; empty for lists that are of one platform."""
+    platform: str = ""
+    """Platform of such a list, where it says it."""
     conda_owned: tuple[Package, ...] = ()
     """Python distributions that conda packages installed: the same thing from pip's side."""
 
