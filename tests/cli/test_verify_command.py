@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 from click.testing import CliRunner
-from fake_machine import FILES, child_run, fingerprint, readers
+from machines import FILES, child_run, fingerprint, readers
 
 from envkit.cli.app import app
 from envkit.model.facts import TorchFacts

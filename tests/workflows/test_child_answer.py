@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from fake_machine import FILES, child_run
+from machines import FILES, child_run
 
 from envkit.model.facts import Facts, TorchFacts
 from envkit.model.observed import Absent, Known, NotApplicable, Unreadable

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from fake_machine import FILES, NO_DRIVER, NO_GPU, PREFIX, TARGET, child_run, fingerprint, readers
+from machines import FILES, NO_DRIVER, NO_GPU, PREFIX, TARGET, child_run, fingerprint, readers
 
 from envkit import process
 from envkit.model.facts import DriverFacts, GpuFacts, TorchFacts, Waiver

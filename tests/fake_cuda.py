@@ -111,11 +111,11 @@ class FakeDevice:
         self.kept.clear()
 
 
-class _Recorder(TorchDispatchMode):
+class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call, unused-ignore]
     """Sees every operation and lets the device allocate its new storages."""
 
     def __init__(self, device: FakeDevice) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call, unused-ignore]
         self._device = device
         self._known: weakref.WeakSet[Any] = weakref.WeakSet()
 
