@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from texts import spec_of
+from spec_texts import spec_of
 
 from envkit.errors import InputError
 from envkit.specs.environment_yml import read_spec, read_spec_file
