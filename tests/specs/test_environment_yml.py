@@ -67,6 +67,17 @@ def test_everything_is_read_with_its_line() -> None:
     assert spec.variable("OMP_NUM_THREADS") == "4"
 
 
+def test_selectors_choose_lines_for_a_platform() -> None:
+    spec = spec_of(TEXT)
+    found = {
+        platform: [one.line for one in spec.on(platform).conda_named("pytorch-cuda")]
+        for platform in ("linux-64", "linux-aarch64", "win-64", "osx-arm64", "other")
+    }
+    expected = {"linux-64": [8], "linux-aarch64": [8], "win-64": [9], "osx-arm64": [], "other": []}
+    assert found == expected
+    assert spec.on("linux-64").pip == spec.pip
+
+
 def test_an_empty_list_is_no_fault() -> None:
     spec = spec_of("channels:\ndependencies:\n  - pip:\nvariables:\nname:\n")
     assert (spec.channels, spec.dependencies, spec.pip, spec.name) == ((), (), (), None)
