@@ -3,9 +3,9 @@
     python tools/score_corpus.py [FOLDER]      default: ../shared/corpus
 
 Prints for machine profiles, collect_env pastes and environment.yml files how many agree with their
-label, and every disagreement with its reason. The corpus is other people's text: it is read, never copied. A label
-wants codes (`must`, `A|B`: either), forbids others (`must_not`) and says whether the verdict is an
-error (null: both are right).
+label, and every disagreement with its reason. The corpus is other people's text: it is read, never
+copied. A label wants codes (`must`, `A|B`: either), forbids others (`must_not`) and may say whether
+the verdict is an error (null: both are right).
 """
 
 from __future__ import annotations
