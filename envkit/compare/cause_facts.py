@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from envkit.compare.contrast import Contrast
 from envkit.compare.package_names import in_gpu_stack
-from envkit.compare.packages import change_of
 from envkit.compare.sides import Side
 from envkit.model.facts import Gpu
 from envkit.model.finding import Evidence
 from envkit.model.observed import Known, value_of
+from envkit.model.package_change import change_of
 
 _TORCH_NAMES: Final = frozenset({"pytorch", "pip:torch", "libtorch", "pytorch-cuda"})
 #: Less than this is the context's own change from minute to minute.

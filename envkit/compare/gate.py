@@ -12,6 +12,7 @@ from envkit.compare.layer import ORDER, LayerResult
 from envkit.errors import UsageError
 from envkit.model.documents import Cause
 from envkit.model.fingerprint import LAYERS
+from envkit.model.package_change import count_changes
 
 #: Across GPU models only what torch itself asks for must agree.
 ACROSS_MODELS: Final = ("allocator", "tensors")
@@ -106,7 +107,7 @@ def headline(
     """Return the answer in one sentence: what agrees, what does not, and why."""
     same = [name for name in ORDER if results[name].agreement == "same"]
     moved = [name for name in ORDER if results[name].agreement == "different"]
-    said = [f"same {_listed(same)}" if same else "nothing agrees"]
+    said = [f"same {_listed(same)}"] if same else []
     if not moved and not same:
         said = ["nothing could be compared"]
     if moved:
@@ -123,6 +124,9 @@ def headline(
 
 def _counted(result: LayerResult) -> str:
     number = len(result.differences)
+    changes = count_changes(result.differences)
+    if changes:
+        return f"{result.layer} ({changes})"
     expected = all(one.kind == "expected" for one in result.differences)
     return f"{result.layer} ({number}{', as expected' if expected else ''})"
 

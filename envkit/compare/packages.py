@@ -7,7 +7,7 @@ paste names only what matters to torch, a spec asks for versions and does not ha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -21,7 +21,6 @@ from envkit.model.documents import Comparable
 #: Platform, manager, name.
 PackageKey = tuple[str, str, str]
 Listing = Mapping[PackageKey, Package]
-Change = Literal["added", "removed", "version", "build", "channel", "hash", "wish"]
 
 #: Fields in the order in which a difference is named after the first one that differs.
 _FIELDS: Final = ("version", "build", "channel", "sha256", "md5")
@@ -36,6 +35,8 @@ class Aligned(msgspec.Struct, frozen=True, kw_only=True):
 
     listing: dict[PackageKey, Package]
     packages: Packages
+    by_name: bool = False
+    """Whether these are conda packages that stand in for distributions of the same name."""
 
     def value(self, key: PackageKey) -> Package | Lost | None:
         """Return a package, None if it is not there, or why that cannot be told."""
@@ -45,7 +46,7 @@ class Aligned(msgspec.Struct, frozen=True, kw_only=True):
         platform, manager, _ = key
         if not (self.packages.conda if manager == "conda" else self.packages.pip):
             return _OTHER_KIND
-        if not self.packages.complete:
+        if not self.packages.complete or key[2] in self.packages.never_listed:
             return _UNLISTED
         if self.packages.platforms and platform and platform not in self.packages.platforms:
             return Lost(reason=f"it is not locked for {platform}", lawful=True)
@@ -61,26 +62,13 @@ def compare_packages(sides: Sequence[Side]) -> LayerResult:
         few = "only one input lists packages" if present else "no input lists packages"
         return collector.finish(Comparable(answer="no", why=few))
     aligned = _aligned(lists)
-    listings = [one.listing for one in aligned if one is not None]
-    keys = sorted({key for listing in listings for key in listing}, key=_order)
+    keys = sorted(_keys(aligned), key=_order)
     platforms = {key[0] for key in keys}
     for key in keys:
         values = [_NO_LIST if one is None else one.value(key) for one in aligned]
         _take(collector, _shown_key(key, several=len(platforms) > 1), values)
     _take_platforms(collector, present)
     return collector.finish(_comparable(lists))
-
-
-def change_of(before: Any, after: Any) -> Change:
-    """Say what kind of change two values of a package difference are."""
-    if before is None:
-        return "added"
-    if after is None:
-        return "removed"
-    if "asks" in before or "asks" in after:
-        return "wish"
-    fields: tuple[Change, ...] = ("version", "build", "channel")
-    return next((field for field in fields if before.get(field) != after.get(field)), "hash")
 
 
 def _take(collector: Collector, key: str, values: Sequence[Package | Lost | None]) -> None:
@@ -138,11 +126,10 @@ def _asks(package: Package) -> str:
 def _shown(values: Sequence[Any]) -> list[Any]:
     """Return what a difference shows of each package: its version, and the fields that differ."""
     packages = [value for value in values if isinstance(value, Package)]
-    differing = [
-        field
-        for field in _FIELDS[1:]
-        if len({getattr(p, field) for p in packages if getattr(p, field)}) > 1
-    ]
+    differing = [f for f in _FIELDS if len({getattr(p, f) for p in packages} - {""}) > 1]
+    if not set(differing) <= set(_HASHES):
+        # Another version, build or channel is another file: its hash says nothing more.
+        differing = [field for field in differing if field not in _HASHES]
     return [None if value is None else _fields(value, differing) for value in values]
 
 
@@ -150,7 +137,9 @@ def _fields(package: Package, differing: Iterable[str]) -> dict[str, str]:
     if package.wished:
         return {"asks": _asks(package)}
     said = {"version": package.version}
-    said.update({f: getattr(package, f) for f in differing if getattr(package, f)})
+    said.update(
+        {f: getattr(package, f) for f in differing if f != "version" and getattr(package, f)}
+    )
     return said
 
 
@@ -169,13 +158,23 @@ def _aligned(lists: Sequence[Packages | None]) -> list[Aligned | None]:
     return [None if one is None else _align(one, names, locked, platform) for one in lists]
 
 
+def _keys(aligned: Sequence[Aligned | None]) -> set[PackageKey]:
+    """Return the packages that any list names for certain, or two by name."""
+    certain = {key for one in aligned if one is not None and not one.by_name for key in one.listing}
+    if certain or any(one is not None and not one.by_name for one in aligned):
+        return certain
+    return {key for one in aligned if one is not None for key in one.listing}
+
+
 def _align(one: Packages, names: str, locked: bool, platform: str) -> Aligned:  # noqa: FBT001
     listed = [p for p in one.listed if locked or not one.platforms or p.platform == platform]
+    by_name = names == "pip" and one.conda and not one.conda_owned
     if names == "pip":
         listed = _as_distributions(one, listed)
         one = msgspec.structs.replace(one, conda=False, pip=True, complete=_all_pip(one))
     place: Callable[[Package], str] = (lambda p: p.platform) if locked else (lambda _: "")
-    return Aligned(listing={(place(p), p.manager, p.name): p for p in listed}, packages=one)
+    listing = {(place(p), p.manager, p.name): p for p in listed}
+    return Aligned(listing=listing, packages=one, by_name=by_name)
 
 
 def _naming(present: Sequence[Packages]) -> str:
@@ -226,7 +225,7 @@ def _comparable(lists: Sequence[Packages | None]) -> Comparable:
         reasons.append("a list names only some packages")
     if _naming(present) == "pip":
         reasons.append("conda packages are held against Python distributions by name")
-    elif len({(one.conda, one.pip) for one in present}) > 1:
+    elif len({(one.conda, one.pip) for one in present if one.complete}) > 1:
         reasons.append("not every list has both conda packages and Python distributions")
     if reasons:
         return Comparable(answer="partly", why="; ".join(reasons))

@@ -46,6 +46,8 @@ class Packages(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it lists Python distributions at all."""
     complete: bool = True
     """Whether what is not listed is not there; a paste lists only what matters to torch."""
+    never_listed: frozenset[str] = frozenset()
+    """Packages that this kind of list leaves out although they are there."""
     platforms: tuple[str, ...] = ()
     """Platforms of a lock; empty for lists that are of one platform."""
     platform: str = ""

@@ -163,7 +163,7 @@ def _take_channel(text: str) -> tuple[str | None, str | None, str]:
 def _version_and_build(rest: str, text: str) -> tuple[Constraint | None, str | None]:
     if not rest:
         return None, None
-    plain = _OPERATORS.sub(r"\1", re.sub(r"\s*([,|])\s*", r"\1", rest))
+    plain = _OPERATORS.sub(r"\1", re.sub(r"\s*([,|])\s*|\s+(!)(?=\d)", r"\1\2", rest))
     version, _, build = plain.partition(" ")
     if not build and (found := _WITH_BUILD.fullmatch(plain)) is not None:
         version, build = found["version"], found["build"]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from envkit.model.documents import Diff, Difference
+from envkit.model.package_change import count_changes
 from envkit.render import diff_words as words
 from envkit.render.escape import printable
 
@@ -61,7 +62,7 @@ def _folded(diff: Diff, layer: str) -> str:
     found = words.ordered(diff, layer)
     if not found:
         return ""
-    counted = words.counts(diff) if layer == "packages" else ""
+    counted = count_changes(diff.differences) if layer == "packages" else ""
     summary = f"{layer}: {len(found)} difference{'s' if len(found) > 1 else ''}"
     rows = [_row(one) for one in found[:MOST_DIFFERENCES]]
     if len(found) > MOST_DIFFERENCES:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from envkit.model.documents import Cause, Diff, Difference
+from envkit.model.package_change import count_changes
 from envkit.render import diff_words as words
 from envkit.render.page import Page
 from envkit.render.style import Style
@@ -19,6 +20,7 @@ _VERDICTS: Final = {
     "different": ("✘", "x", "DIFFERENT", "bold red"),
     "incomplete": ("?", "?", "INCOMPLETE", "bold yellow"),
 }
+_NEVER_RECORDED: Final = frozenset({"", "not recorded", "no fingerprint"})
 _STYLES: Final = {"same": "green", "different": "red", "not_comparable": "yellow"}
 
 
@@ -68,21 +70,34 @@ def _draw_layers(page: Page, diff: Diff) -> None:
 
 def _says_nothing(diff: Diff, layer: str) -> bool:
     """Whether no input has this layer at all: six lines about fingerprints say nothing of locks."""
-    return diff.comparable[layer].why.startswith("no input")
+    return diff.comparable[layer].why.startswith(("no input", "only one input"))
 
 
 def _draw_differences(page: Page, diff: Diff) -> None:
     for layer in (*diff.agreement, words.MACHINE):
         found = words.ordered(diff, layer)
         if found:
-            _draw_layer(page, layer, found, words.counts(diff) if layer == "packages" else "")
-    lost = diff.cannot_compare
-    if lost:
-        rows = [(f"{one.layer} {one.key}", _reasons(diff, one.reasons)) for one in lost]
-        most = len(rows) if page.style.verbosity > 0 else MOST_DIFFERENCES
-        if len(rows) > most:
-            rows = [*rows[:most], ("", f"and {len(rows) - most} more: use -v or --json")]
-        page.table("Cannot be compared", rows)
+            _draw_layer(
+                page, layer, found, count_changes(diff.differences) if layer == "packages" else ""
+            )
+    _draw_lost(page, diff)
+
+
+def _draw_lost(page: Page, diff: Diff) -> None:
+    """Show what could not be compared; what an input never records is only counted."""
+    told, untold = [], 0
+    for one in diff.cannot_compare:
+        if set(one.reasons) <= _NEVER_RECORDED and page.style.verbosity < 1:
+            untold += 1
+        else:
+            told.append((f"{one.layer} {one.key}", _reasons(diff, one.reasons)))
+    most = len(told) if page.style.verbosity > 0 else MOST_DIFFERENCES
+    rows = told[:most]
+    if len(told) > most:
+        rows.append(("", f"and {len(told) - most} more: use -v or --json"))
+    if untold:
+        rows.append((f"{untold} values", "recorded by some of the inputs only"))
+    page.table("Cannot be compared", rows)
 
 
 def _draw_layer(page: Page, layer: str, found: Sequence[Difference], counted: str) -> None:

@@ -71,19 +71,6 @@ def layers(diff: Diff) -> list[str]:
     return [name for name, answer in diff.comparable.items() if answer.answer != "no"]
 
 
-def counts(diff: Diff) -> str:
-    """Count the package differences by what changed; empty where there are none."""
-    found: dict[str, int] = {}
-    for one in diff.differences:
-        if one.layer == "packages" and one.key != "platforms" and len(one.values) == 2:  # noqa: PLR2004
-            change = _change(*one.values)
-            found[change] = found.get(change, 0) + 1
-    order = ("added", "removed", "version", "build", "channel", "hash", "spec")
-    words = {"version": "version changed", "build": "build changed", "channel": "channel changed"}
-    words |= {"hash": "hash changed", "spec": "asked for otherwise"}
-    return ", ".join(f"{found[name]} {words.get(name, name)}" for name in order if name in found)
-
-
 def confirmation(confirmed: bool | None) -> str:  # noqa: FBT001  (a field of the document)
     """Say what `--confirm` found, nothing where it was not tried."""
     return {True: "confirmed here", False: "not confirmed here", None: ""}[confirmed]
@@ -96,15 +83,6 @@ def _pair(difference: Difference, values: Sequence[str]) -> str:
             return f"{'added' if left is None else 'removed'} {values[1 if left is None else 0]}"
         return f"{values[0]} -> {values[1]}"
     return f"{values[0]} against {values[1]}"
-
-
-def _change(left: Any, right: Any) -> str:
-    if left is None or right is None:
-        return "added" if left is None else "removed"
-    if "asks" in left or "asks" in right:
-        return "spec"
-    fields = ("version", "build", "channel")
-    return next((name for name in fields if left.get(name) != right.get(name)), "hash")
 
 
 def _said_table(value: dict[str, Any]) -> str:

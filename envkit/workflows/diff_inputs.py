@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -175,17 +176,16 @@ def _described(facts: Facts) -> dict[str, Any]:
 
 
 def _labelled(sides: Sequence[Side]) -> tuple[Side, ...]:
-    """Make labels different from each other: those that several share get a number."""
-    taken: set[str] = set()
-    counts: dict[str, int] = {}
+    """Make labels different from each other: by path where names are the same, else by number."""
+    names = Counter(side.label for side in sides)
+    taken: Counter[str] = Counter()
     found = []
     for side in sides:
-        label = side.label
-        while label in taken:
-            counts[side.label] = counts.get(side.label, 1) + 1
-            label = f"{side.label} ({counts[side.label]})"
-        taken.add(label)
-        found.append(side if label == side.label else msgspec.structs.replace(side, label=label))
+        label = side.label if names[side.label] == 1 else side.path
+        taken[label] += 1
+        if taken[label] > 1:
+            label = f"{label} ({taken[label]})"
+        found.append(msgspec.structs.replace(side, label=label))
     return tuple(found)
 
 

@@ -17,6 +17,8 @@ from envkit.sources.requirements import normalised
 
 #: Our own distribution is never counted against a target.
 _OWN: Final = "envkit-torch"
+#: What `pip freeze` leaves out unless it is asked for all.
+_NOT_FROZEN: Final = frozenset({"pip", "setuptools", "wheel", "distribute"})
 _SHA256: Final = re.compile(r"(?:#|&)sha256=([0-9a-f]{64})")
 _PLATFORMS: Final = {
     ("linux", "x86_64"): "linux-64",
@@ -99,7 +101,7 @@ def from_conda_list(found: CondaList) -> Packages:
 def from_freeze(found: Iterable[PipDistribution]) -> Packages:
     """Return the distributions of a `pip freeze`."""
     listed = tuple(_pip(one) for one in found if one.name != _OWN)
-    return Packages(listed=listed, conda=False, pip=True)
+    return Packages(listed=listed, conda=False, pip=True, never_listed=_NOT_FROZEN)
 
 
 def _conda(one: CondaPackage) -> Package:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 from envkit.compare.sides import Side
 from envkit.model.facts import Facts
@@ -14,7 +15,8 @@ from envkit.sources.redacted import home_folders
 from envkit.sources.torch_build import read_torch_build
 from envkit.workflows.package_lists import from_facts
 
-_SIGNS = ("conda-meta", "pyvenv.cfg", "bin/python", "python.exe", "Scripts/python.exe")
+_INTERPRETERS: Final = ("bin/python", "python.exe", "Scripts/python.exe")
+_SIGNS: Final = ("conda-meta", "pyvenv.cfg", *_INTERPRETERS)
 
 
 def is_prefix(folder: Path) -> bool:
@@ -28,10 +30,14 @@ def read_prefix(folder: Path, name: str, environ: Mapping[str, str]) -> Side:
     conda = read_conda(folder, homes=homes)
     pip = read_pip(folder, environ)
     facts = Facts(
-        python=read_python(folder, None, conda, homes=homes),
+        python=read_python(folder, _interpreter(folder), conda, homes=homes),
         conda=conda,
         pip=pip,
         torch=read_torch_build(folder, conda, pip, environ),
     )
     packages = from_facts(facts, complete=True)
     return Side(label=folder.name or name, kind="prefix", path=name, facts=facts, packages=packages)
+
+
+def _interpreter(folder: Path) -> Path | None:
+    return next((p for name in _INTERPRETERS if (p := folder / name).exists()), None)

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import contextlib
 import itertools
+from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from envkit.model.conda_version import (
@@ -115,7 +117,7 @@ def test_constraints(constraint: str, admitted: list[str], refused: list[str]) -
 
 @pytest.mark.parametrize("text", ["", "^1.*$", "(>=1)", ">=", ">=1,", "1..2", "=>1", ">*", "|1"])
 def test_what_is_no_constraint_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="version|compare|pattern"):
+    with pytest.raises(ValueError, match=r"version|compare|pattern"):
         parse_constraint(text)
 
 
@@ -147,32 +149,44 @@ def test_ends_of_a_constraint(
     assert bounds.one_series == (first if first == last else None)
 
 
+numbers = st.lists(st.integers(0, 4), min_size=1, max_size=4).map(tuple)
+
+
+def dotted(parts: tuple[int, ...]) -> str:
+    return ".".join(map(str, parts))
+
+
+def padded(parts: tuple[int, ...]) -> tuple[int, ...]:
+    return (*parts, 0, 0, 0, 0)[:4]
+
+
 @given(
-    st.lists(versions, min_size=1, max_size=3),
-    st.sampled_from(["==", "=", ">=", "<", "~="]),
-    versions,
+    st.lists(
+        st.lists(
+            st.tuples(st.sampled_from(["==", "=", ">=", "<", "<=", "~="]), numbers),
+            min_size=1,
+            max_size=2,
+        ),
+        min_size=1,
+        max_size=2,
+    ),
+    numbers,
 )
 def test_what_is_admitted_lies_within_the_ends(
-    terms: list[str], operator: str, version: str
+    alternatives: list[list[tuple[str, tuple[int, ...]]]], version: tuple[int, ...]
 ) -> None:
-    constraint = parse_constraint("|".join(operator + term for term in terms))
-    parsed = parse_conda_version(version)
-    if parsed.epoch or any("!" in term for term in terms) or not constraint.admits(version):
-        return
+    text = "|".join(",".join(op + dotted(parts) for op, parts in terms) for terms in alternatives)
+    constraint = parse_constraint(text)
+    assume(constraint.admits(dotted(version)))
     bounds = constraint.bounds
-    numbers = ".".join(map(str, bounds.low or (0,)))
-    # The ends are numbers only: a pre-release of the lower end is the one thing below it.
-    lower = parse_conda_version(f"{numbers}.dev0")
-    assert bounds.low is None or compare(parsed, lower) >= 0
+    assert bounds.low is None or padded(version) >= padded(bounds.low)
     if bounds.high is not None:
-        upper = (*bounds.high[:-1], bounds.high[-1] + 1)
-        assert compare(parsed, parse_conda_version(".".join(map(str, upper)))) < 0
+        low_enough = padded(version) < padded(bounds.high)
+        assert low_enough or (bounds.high_included and padded(version) == padded(bounds.high))
 
 
-@given(st.text(max_size=40))
-def test_reading_is_total(text: str) -> None:
-    for read in (parse_conda_version, parse_constraint):
-        try:
-            read(text)
-        except ValueError as error:
-            assert str(error)
+@pytest.mark.parametrize("read", [parse_conda_version, parse_constraint])
+@given(text=st.text(max_size=40))
+def test_reading_is_total(read: Callable[[str], object], text: str) -> None:
+    with contextlib.suppress(ValueError):
+        read(text)
