@@ -243,7 +243,8 @@ def _take(
 
 def _value(fact: Observed[Any]) -> Any:
     if isinstance(fact, Unreadable):
-        return Lost(reason=fact.reason, lawful=fact == NOT_RECORDED)
+        # Lawful: what one fact of the software is does not make the layer as a whole unchecked.
+        return Lost(reason=fact.reason, lawful=True)
     return msgspec.to_builtins(fact.value) if isinstance(fact, Known) else None
 
 

@@ -173,7 +173,7 @@ def _align(one: Packages, names: str, locked: bool, platform: str) -> Aligned:  
         listed = _as_distributions(one, listed)
         one = msgspec.structs.replace(one, conda=False, pip=True, complete=_all_pip(one))
     place: Callable[[Package], str] = (lambda p: p.platform) if locked else (lambda _: "")
-    listing = {(place(p), p.manager, p.name): p for p in listed}
+    listing: dict[PackageKey, Package] = {(place(p), p.manager, p.name): p for p in listed}
     return Aligned(listing=listing, packages=one, by_name=by_name)
 
 
