@@ -29,6 +29,7 @@ from envkit.model.facts import (
 )
 from envkit.model.fingerprint import DIGEST_LAYERS, Fingerprint
 from envkit.model.observed import Known
+from envkit.model.report import Report, Target, Verdict
 from envkit.probes.child.exercises.catalogue import EXERCISES
 from envkit.probes.child.exercises.operations import carry_out
 from envkit.workflows.package_lists import from_facts
@@ -254,3 +255,21 @@ def side(
         fingerprint=read(plain),
         packages=from_facts(found, complete=True),
     )
+
+
+def report(label: str, plain: dict[str, Any] | None = None, found: Facts | None = None) -> Report:
+    plain = fingerprint() if plain is None else plain
+    return Report(
+        envkit_version="0.1.0",
+        created="2026-11-30T12:00:00Z",
+        label=label,
+        target=Target(kind="conda", prefix="~/envs/vit", python=None, chosen_by="-n vit"),
+        facts=facts(plain["device"]) if found is None else found,
+        findings=(),
+        checks=(),
+        fingerprint=read(plain),
+        verdict=Verdict(status="pass", exit_code=0, headline="torch works."),
+    )
+
+
+BASE_REPORT = report("lab-1")

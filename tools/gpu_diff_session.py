@@ -164,13 +164,14 @@ class Session:
 
 def _summary(document: Result, planted: Planted) -> Result:
     causes = document["causes"]
-    first = causes[0] if causes else None
+    code = causes[0]["code"] if causes else None
+    how = causes[0]["evidence"][0]["what"] if causes else None
     return {
         "expected": planted.code,
-        "first": first["code"] if first else None,
-        "how": first["evidence"][0]["what"] if first else None,
-        "right": bool(first) and first["code"] == planted.code,
-        "claimed": bool(first) and first["evidence"][0]["what"] == "cause",
+        "first": code,
+        "how": how,
+        "right": code == planted.code,
+        "claimed": how == "cause",
         "moved": [k for k, v in document["agreement"].items() if v == "different"],
         "headline": document["verdict"]["headline"],
     }
@@ -216,7 +217,7 @@ def main() -> int:
         bases["base_cpu"] = Planted("", device="cpu")
     for name, planted in {**bases, **chosen}.items():
         session.part(name, lambda n=name, p=planted: session.verify(n, p))  # type: ignore[misc]
-        if name != "base" and name != "base_cpu":
+        if name not in {"base", "base_cpu"}:
             session.part(name, lambda n=name, p=planted: session.diff(n, p))  # type: ignore[misc]
     for name, planted in chosen.items():
         if name not in UNCONFIRMED:

@@ -16,10 +16,10 @@ from envkit.workflows.diff import Confirm, DiffRequest, diff
 from envkit.workflows.memory_notes import memory_notes
 
 EXAMPLES = """\
-envkit diff mine.json hers.json               two reports of `envkit verify -o`
-envkit diff mine.json hers.json --confirm     try her settings here
-envkit diff team/                             a folder of reports: who is the outlier
-envkit diff mine.json paste.txt               against a collect_env paste
+envkit diff mine.json hers.json            two reports of `envkit verify -o`
+envkit diff mine.json hers.json --confirm  try her settings here
+envkit diff team/                          a folder of reports: the outliers
+envkit diff mine.json paste.txt            against a collect_env paste
 envkit diff HEAD~1:env.conda-lock.yml env.conda-lock.yml
 envkit diff ~/envs/vit conda-list.txt --require packages"""
 
@@ -29,9 +29,9 @@ _ENDINGS: Final = {".json": "json", ".md": "markdown", ".txt": "text"}
 
 @click.command(cls=EnvkitCommand, name="diff", examples=EXAMPLES)
 @click.argument("inputs", nargs=-1, required=True, metavar="A B [C ...] | FOLDER")
-@click.option("--require", metavar="LAYERS", help="Layers that must agree, with commas, or all.")
-@click.option("--confirm", is_flag=True, help="Run the probes that differ here, with her settings.")
-@click.option("--python", metavar="EXE", help="Interpreter for --confirm [active environment].")
+@click.option("--require", metavar="LAYERS", help="Layers that must agree, with commas; or all.")
+@click.option("--confirm", is_flag=True, help="Run here, with her settings, what differs.")
+@click.option("--python", metavar="EXE", help="Interpreter for --confirm [active one].")
 @click.option("-o", "output", metavar="FILE", help="Save it: .json, .md or .txt, else --format.")
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 whatever the verdict is.")
 @format_options("text", "json", "markdown", "github")

@@ -3,7 +3,8 @@
 What each one moves is measured where FINGERPRINT-like planted differences were run on a GPU (the
 allocator settings, TF32, cudnn.benchmark, cuDNN off), on the CPU for threads, and from the sources
 of torch otherwise; every cause says which. The order is that of specificity: of two causes that
-explain as much, the one that stands first is named first.
+explain as much, the one that stands first is named first (the GPU model before the workspace that
+follows from it).
 """
 
 from __future__ import annotations
@@ -117,22 +118,6 @@ CAUSES: Final = (
         flags=("deterministic_algorithms", "deterministic_warn_only", "cudnn.deterministic"),
     ),
     CauseRule(
-        code="CAU002",
-        title="Another cuBLAS or cuBLASLt workspace",
-        moves=frozenset({"workspaces", "peaks", "numerics", "context"}),
-        known_from=f"{FROM_SOURCES}; the size on one H200 was measured (33,554,432 B)",
-        source="https://docs.nvidia.com/cuda/cublas/#results-reproducibility",
-        flags=("preferred_blas_library",),
-        variables=(
-            "CUBLAS_WORKSPACE_CONFIG",
-            "CUBLASLT_WORKSPACE_SIZE",
-            "TORCH_CUBLASLT_UNIFIED_WORKSPACE",
-            "TORCH_BLAS_PREFER_CUBLASLT",
-        ),
-        facts=("torch.cublas",),
-        find=workspaces_by_architecture,
-    ),
-    CauseRule(
         code="CAU014",
         title="A MIG slice instead of the whole GPU, or another slice",
         moves=frozenset({"workspaces", "peaks", "numerics", "context"}),
@@ -148,6 +133,22 @@ CAUSES: Final = (
         source=f"{_NOTES}/numerical_accuracy.html",
         key=("capability", "sm_count"),
         find=another_gpu,
+    ),
+    CauseRule(
+        code="CAU002",
+        title="Another cuBLAS or cuBLASLt workspace",
+        moves=frozenset({"workspaces", "peaks", "numerics", "context"}),
+        known_from=f"{FROM_SOURCES}; the size on one H200 was measured (33,554,432 B)",
+        source="https://docs.nvidia.com/cuda/cublas/#results-reproducibility",
+        flags=("preferred_blas_library",),
+        variables=(
+            "CUBLAS_WORKSPACE_CONFIG",
+            "CUBLASLT_WORKSPACE_SIZE",
+            "TORCH_CUBLASLT_UNIFIED_WORKSPACE",
+            "TORCH_BLAS_PREFER_CUBLASLT",
+        ),
+        facts=("torch.cublas",),
+        find=workspaces_by_architecture,
     ),
     CauseRule(
         code="CAU010",

@@ -97,5 +97,9 @@ def _said(value: Any) -> str:
         return "not set"
     if isinstance(value, bool):
         return "on" if value else "off"
-    plain = isinstance(value, str | int | float)
+    if isinstance(value, int):
+        return f"{value:,}"
+    if value == "":
+        return "(empty)"
+    plain = isinstance(value, str | float)
     return str(value) if plain else msgspec.json.encode(value).decode()

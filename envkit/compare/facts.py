@@ -119,6 +119,7 @@ def show_machine(sides: Sequence[Side]) -> LayerResult:
         for side in sides
     ]
     _take(collector, "fingerprint.device", devices, shown_only=True)
+    collector.drop_repeated()
     return collector.finish(Comparable(answer="no", why="shown, never compared"))
 
 

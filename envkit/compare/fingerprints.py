@@ -22,6 +22,10 @@ _NOT_IN_SUITE: Final = Lost(reason="not in this suite", lawful=True)
 _MISSING: Final = Lost(reason="the probe is missing")
 _SEEDED_PROBE: Final = "exercises.random_trace"
 MOST_COUNTERS: Final = 6
+#: Counters that say most to a reader come first.
+_TELLING: Final = frozenset(
+    {"reserved_bytes.all.current", "allocated_bytes.all.current", "segment.all.current", "num_ooms"}
+)
 
 
 def compare_fingerprints(ground: Ground) -> tuple[LayerResult, ...]:
@@ -172,29 +176,33 @@ def _first_operation(results: Sequence[Any]) -> list[Any]:
     at = next((n for n, row in enumerate(rows) if any(one != row[0] for one in row[1:])), None)
     if at is None:
         return [None if result is None else {"digest": result.digest} for result in results]
-    steps = [None if one is None else _step(one.get("steps", []), at) for one in values]
-    return _only_unlike(steps, at)
+    steps = [None if one is None else one.get("steps", [])[: at + 1] for one in values]
+    return _states(steps, at)
 
 
-def _step(steps: Sequence[Any], at: int) -> Mapping[str, Any]:
-    found = steps[at] if at < len(steps) else None
-    return found if isinstance(found, Mapping) else {}
-
-
-def _only_unlike(steps: Sequence[Mapping[str, Any] | None], at: int) -> list[Any]:
-    counters = [None if one is None else one.get("counters", {}) for one in steps]
+def _states(walks: Sequence[Sequence[Any] | None], at: int) -> list[Any]:
+    """Return each machine's counters after an operation: those that are not the same on all."""
+    counters = [None if walk is None else _accumulated(walk) for walk in walks]
     present = [one for one in counters if one is not None]
-    names = sorted({name for one in present for name in one})
+    names = {name for one in present for name in one}
     unlike = [n for n in names if any(one.get(n) != present[0].get(n) for one in present[1:])]
-    shown = unlike[:MOST_COUNTERS]
+    unlike.sort(key=lambda name: (name not in _TELLING, name))
     return [
         None
-        if step is None or mine is None
+        if walk is None or mine is None
         else {
             "operation": at + 1,
-            "op": step.get("op"),
-            "counters": {name: mine.get(name) for name in shown},
+            "op": walk[at]["op"] if at < len(walk) else "none: the exercise has ended",
+            "counters": {name: mine.get(name, 0) for name in unlike[:MOST_COUNTERS]},
             "counters_that_differ": len(unlike),
         }
-        for step, mine in zip(steps, counters, strict=True)
+        for walk, mine in zip(walks, counters, strict=True)
     ]
+
+
+def _accumulated(steps: Sequence[Any]) -> dict[str, int]:
+    """Put together what every operation moved: the counters as they stand after the last one."""
+    state: dict[str, int] = {}
+    for step in steps:
+        state.update(step.get("counters", {}))
+    return state

@@ -123,6 +123,13 @@ class Collector:
             Difference(layer=self._layer, key=key, values=tuple(values), kind=kind)
         )
 
+    def drop_repeated(self) -> None:
+        """Keep the first of several differences with the same values: one fact, two names."""
+        kept: dict[str, Difference] = {}
+        for one in self._differences:
+            kept.setdefault(repr(one.values), one)
+        self._differences = list(kept.values())
+
     def _note_lost(self, key: str, values: Sequence[Any]) -> None:
         reasons = tuple(value.reason if isinstance(value, Lost) else "" for value in values)
         self._cannot.append(NotCompared(layer=self._layer, key=key, reasons=reasons))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from envkit.model.documents import Cause, Diff, Difference
+from envkit.model.fingerprint import LAYERS
 from envkit.model.package_change import count_changes
 from envkit.render import diff_words as words
 from envkit.render.page import Page
@@ -13,6 +14,8 @@ from envkit.render.style import Style
 
 #: Differences of a layer that are shown without -v.
 MOST_DIFFERENCES: Final = 8
+#: Of measured layers: what moved one probe moved the others.
+MOST_MEASURED: Final = 4
 MOST_INPUTS: Final = 6
 MOST_MEMBERS: Final = 8
 _VERDICTS: Final = {
@@ -104,7 +107,8 @@ def _draw_layer(page: Page, layer: str, found: Sequence[Difference], counted: st
     title = "Machine (shown, never compared)" if layer == words.MACHINE else layer.capitalize()
     page.blank()
     page.line("", f"{title}: {counted}" if counted else title, style="bold")
-    most = len(found) if page.style.verbosity > 0 else MOST_DIFFERENCES
+    few = MOST_MEASURED if layer in LAYERS else MOST_DIFFERENCES
+    most = len(found) if page.style.verbosity > 0 else few
     for one in found[:most]:
         mark = "  " if layer == words.MACHINE or one.kind == "unexpected" else "~ "
         page.line(f"  {mark}{one.key}: ", words.line(one))

@@ -33,6 +33,8 @@ def said(value: Any) -> str:
         return f"{value:,}"
     if isinstance(value, dict):
         return _said_table(value)
+    if value == "":
+        return "(empty)"
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
     return printable(text[:_MOST_CHARACTERS])
 
@@ -57,7 +59,8 @@ def sentence(difference: Difference) -> str:
     place = f"first at request {firsts[0].get('request')}"
     after = firsts[0].get("after_tensors")
     where = f"{place}, after {after} tensors" if after is not None else place
-    return f"{where}: {' against '.join(_request(first) for first in firsts)}"
+    distinct = list(dict.fromkeys(_request(first) for first in firsts))
+    return f"{where}: {' against '.join(distinct)}"
 
 
 def ordered(diff: Diff, layer: str) -> tuple[Difference, ...]:
@@ -82,7 +85,25 @@ def _pair(difference: Difference, values: Sequence[str]) -> str:
         if left is None or right is None:
             return f"{'added' if left is None else 'removed'} {values[1 if left is None else 0]}"
         return f"{values[0]} -> {values[1]}"
+    if difference.layer == "allocator" and _same_operation(left, right):
+        return _operation(left, right)
     return f"{values[0]} against {values[1]}"
+
+
+def _same_operation(left: Any, right: Any) -> bool:
+    pair = (left, right)
+    return all(isinstance(one, dict) and "op" in one for one in pair) and left["op"] == right["op"]
+
+
+def _operation(left: dict[str, Any], right: dict[str, Any]) -> str:
+    """Say at which operation two machines part and in which counters."""
+    told = [
+        f"{name} {said(value)} against {said(right['counters'].get(name))}"
+        for name, value in left["counters"].items()
+    ]
+    more = left["counters_that_differ"] - len(told[:2])
+    rest = f" and {more} counters more" if more > 0 else ""
+    return f"operation {left['operation']} ({printable(left['op'])}): {', '.join(told[:2])}{rest}"
 
 
 def _said_table(value: dict[str, Any]) -> str:

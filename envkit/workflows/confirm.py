@@ -16,7 +16,7 @@ import msgspec
 from envkit.compare.cause import CauseRule
 from envkit.compare.causes import BY_CODE
 from envkit.compare.compare import Comparison
-from envkit.compare.facts import variables
+from envkit.compare.facts import PLACES, variables
 from envkit.compare.find_causes import is_claimed
 from envkit.compare.peaks import SEGMENT_BYTES
 from envkit.compare.sides import Side
@@ -100,11 +100,25 @@ def differing_probes(differences: Sequence[Difference], side: Side) -> tuple[str
 
 
 def settings_of(rules: Sequence[CauseRule], one: Side, other: Side) -> tuple[Settings, Settings]:
-    """Return what both sides had set, of what the causes name and what is not the same."""
-    names = sorted({name for rule in rules for name in (*rule.variables, *_threads(rule))})
-    flags = sorted({name for rule in rules for name in rule.flags})
+    """Return what each side is run with: its variables, and the flags that are not the same.
+
+    Variables are all that either side recorded (but those that say where things lie), so that a
+    run is under that side's settings and not under those of this shell.
+    """
+    named = {name for rule in rules for name in (*rule.variables, *_threads(rule))}
+    recorded = {*(variables(one) or {}), *(variables(other) or {})} - PLACES
+    names = sorted(named | recorded)
+    flags = [name for name in _flags_of(rules) if _flag(one, name) != _flag(other, name)]
     mine, theirs = (_settings(side, names, flags) for side in (one, other))
     return mine, theirs
+
+
+def _flags_of(rules: Sequence[CauseRule]) -> list[str]:
+    return sorted({name for rule in rules for name in rule.flags})
+
+
+def _flag(side: Side, name: str) -> Scalar | None:
+    return None if side.fingerprint is None else side.fingerprint.key.flags.get(name)
 
 
 def _threads(rule: CauseRule) -> tuple[str, ...]:
@@ -123,7 +137,8 @@ def _settings(side: Side, names: Sequence[str], flags: Sequence[str]) -> Setting
 
 def _can_be_set(rule: CauseRule, one: Side, other: Side) -> bool:
     """Whether a child can be given what differs: variables or flags, not another GPU or torch."""
-    mine, theirs = settings_of([rule], one, other)
+    names = [*rule.variables, *_threads(rule)]
+    mine, theirs = (_settings(side, names, rule.flags) for side in (one, other))
     return mine != theirs
 
 

@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from envkit.compare.peaks import Room
 
 _GB = 1_000_000_000
+_PAIR = 2
 
 
 def memory_notes(rooms: Sequence[Room]) -> tuple[str, ...]:
-    """Say for every machine how often the largest peak of the others fits into its memory."""
-    return tuple(_note(one) for one in rooms)
+    """Say how often the largest peak of the others fits into a machine: of many, the tightest."""
+    tightest = sorted(rooms, key=lambda one: one.times)
+    shown = rooms if len(rooms) <= _PAIR else [one for one in tightest if one.times < 1]
+    return tuple(_note(one) for one in shown or tightest[:1])
 
 
 def _note(room: Room) -> str:

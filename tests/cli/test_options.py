@@ -21,6 +21,10 @@ OPTIONS = {
         *EVERYWHERE,
     ],
     "lint": ["--format", "--json", "-o", "--fail-on", "--exit-zero", *EVERYWHERE],
+    "diff": [
+        *("--require", "--confirm", "--python", "-o", "--exit-zero", "--format", "--json"),
+        *EVERYWHERE,
+    ],
     "explain": EVERYWHERE,
     "rules": EVERYWHERE,
     "completion": EVERYWHERE,

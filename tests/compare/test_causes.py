@@ -71,7 +71,7 @@ def test_counters_that_no_setting_explains_are_not_proved() -> None:
     assert "not in exercises.size_ladder at operation 5" in proof.seen
 
 
-PLANTED = {
+PLANTED: dict[str, tuple[list[str], str, dict[str, Any]]] = {
     "CAU003": (["numerics"], "matmul", {"matmul__allow_tf32": True}),
     "CAU004": (["workspaces", "numerics", "peaks"], "resnet", {"cudnn__benchmark": True}),
     "CAU006": (["workspaces", "numerics", "peaks"], "resnet", {"cudnn__enabled": False}),
