@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from envkit.compare.allocator_proof import prove
 from envkit.compare.cause import FROM_SOURCES, ON_ONE_MODEL, CauseRule
 from envkit.compare.cause_facts import (
     another_driver,
@@ -24,6 +23,16 @@ from envkit.compare.cause_facts import (
     other_packages,
     workspaces_by_architecture,
 )
+from envkit.compare.contrast import Contrast
+from envkit.model.finding import Evidence
+
+
+def prove(contrast: Contrast) -> Evidence | None:
+    """Replay the exercises in the allocator model, which is loaded only for this."""
+    from envkit.compare import allocator_proof  # noqa: PLC0415
+
+    return allocator_proof.prove(contrast)
+
 
 _NOTES: Final = "https://docs.pytorch.org/docs/stable/notes"
 _STREAMS: Final = frozenset({"tensors", "workspaces"})

@@ -64,7 +64,7 @@ def signature(fingerprint: Fingerprint) -> Signature:
 
 
 def _hashed(value: Any) -> bytes:
-    encoded = msgspec.json.encode(value, order="deterministic")
+    encoded = msgspec.msgpack.encode(value, order="deterministic")
     return hashlib.blake2b(encoded, digest_size=16).digest()
 
 

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.version import InvalidVersion
 
 from envkit.compare.layer import Collector, LayerResult, Lost
 from envkit.compare.package_names import in_gpu_stack, pip_name
@@ -102,6 +100,9 @@ def _admitted(one: Package, other: Package) -> bool:
             bare = msgspec.structs.replace(wish.match, build=None)
             return _matches(bare, package, build="", channel=channel)
         return _matches(wish.match, package, build=build, channel=channel)
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet  # noqa: PLC0415 (specs only)
+    from packaging.version import InvalidVersion  # noqa: PLC0415
+
     try:
         return SpecifierSet(wish.specifier or "").contains(package.version, prereleases=True)
     except (InvalidSpecifier, InvalidVersion):

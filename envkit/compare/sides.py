@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from envkit.model.facts import Facts
 from envkit.model.fingerprint import Fingerprint
-from envkit.model.match_spec import MatchSpec
+
+if TYPE_CHECKING:  # a side is never decoded; reading what specs ask for costs time at the start
+    from envkit.model.match_spec import MatchSpec
 
 Manager = Literal["conda", "pip"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -14,28 +13,18 @@ from envkit.compare.sides import Side
 from envkit.errors import InputError, UsageError
 from envkit.model import codec
 from envkit.model.documents import Machine
-from envkit.model.explicit_lock import is_explicit_lock, read_explicit_lock
 from envkit.model.facts import Facts
 from envkit.model.fingerprint import Fingerprint
-from envkit.model.lock_reading import read_conda_lock
 from envkit.model.report import Report
-from envkit.sources.collect_env import read_collect_env
-from envkit.sources.collect_env_text import MAX_PASTE_CHARS, is_collect_env
-from envkit.sources.conda_list import is_conda_list, read_conda_list, read_conda_list_json
-from envkit.sources.machine_profile import facts_of
-from envkit.sources.requirements import is_pip_freeze, read_pip_freeze
 from envkit.workflows import package_lists
 from envkit.workflows.git_revision import is_git_revision, read_git_revision
 from envkit.workflows.input_bytes import read_input, read_text
-from envkit.workflows.prefix_side import is_prefix, read_prefix
 
 KNOWN: Final = (
     "envkit diff takes reports, fingerprints, machine profiles, collect_env pastes, "
     "conda-lock.yml, explicit locks, environment.yml, `conda list`, `pip freeze`, prefix folders, "
     "folders of reports and REVISION:PATH."
 )
-_LOCK: Final = re.compile(r"^(?:package|metadata):", re.MULTILINE)
-_SPEC: Final = re.compile(r"^[\"']?(?:dependencies|channels)[\"']?\s*:", re.MULTILINE)
 _MOST_FILES: Final = 20_000
 
 
@@ -60,6 +49,8 @@ def read_sides(names: Sequence[str], environ: Mapping[str, str]) -> tuple[Side, 
 def _read(name: str, environ: Mapping[str, str]) -> list[Side]:
     path = Path(name)
     if name != "-" and path.is_dir():
+        from envkit.workflows.prefix_side import is_prefix, read_prefix  # noqa: PLC0415 (folders)
+
         if is_prefix(path):
             return [read_prefix(path, name, environ)]
         return [_document_side(str(file), file.read_bytes()) for file in _reports(path)]
@@ -101,15 +92,21 @@ def recognise(content: bytes, name: str, *, label: str) -> Side:
     if start in {"{", "["}:
         kind, fields = _json(text.encode(), label)
     else:
-        kind, fields = _text(text, label)
+        from envkit.workflows.diff_texts import read_text_input  # noqa: PLC0415 (texts only)
+
+        found = read_text_input(text, label)
+        if found is None:
+            raise _not_ours(label, "it is none of the texts that envkit knows")
+        kind, fields = found
     return Side(label=fields.pop("label", None) or label, kind=kind, path=name, **fields)
 
 
 def _json(content: bytes, origin: str) -> tuple[str, dict[str, Any]]:
     value = codec.read_json(content, origin=origin)
     if isinstance(value, list):
-        found = read_conda_list_json(content, origin=origin)
-        return "conda-list", {"packages": package_lists.from_conda_list(found)}
+        from envkit.workflows.diff_texts import read_json_list  # noqa: PLC0415 (lists only)
+
+        return read_json_list(content, origin)
     schema = value.get("schema") if isinstance(value, dict) else None
     reader = _DOCUMENTS.get(schema) if isinstance(schema, str) else None
     if reader is None:
@@ -134,6 +131,8 @@ def _fingerprint(value: Any, origin: str) -> tuple[str, dict[str, Any]]:
 
 
 def _machine(value: Any, origin: str) -> tuple[str, dict[str, Any]]:
+    from envkit.sources.machine_profile import facts_of  # noqa: PLC0415 (profiles only)
+
     return "machine", _described(facts_of(codec.convert(value, Machine, origin=origin)))
 
 
@@ -142,33 +141,6 @@ _DOCUMENTS: Final[Mapping[str, Callable[[Any, str], tuple[str, dict[str, Any]]]]
     "envkit.fingerprint/1": _fingerprint,
     "envkit.machine/1": _machine,
 }
-
-
-def _text(text: str, origin: str) -> tuple[str, dict[str, Any]]:
-    content = text.encode()
-    if is_explicit_lock(content):
-        packages = read_explicit_lock(content, origin=origin)
-        return "explicit-lock", {"packages": package_lists.from_explicit(packages)}
-    if len(_LOCK.findall(text)) > 1:
-        lock = read_conda_lock(content, origin=origin)
-        return "conda-lock", {"packages": package_lists.from_conda_lock(lock)}
-    if len(text) <= MAX_PASTE_CHARS and is_collect_env(text):
-        return "collect_env", _described(read_collect_env(text))
-    if _SPEC.search(text):
-        return "environment.yml", {"packages": _spec(content, origin)}
-    if is_pip_freeze(text):
-        freeze = read_pip_freeze(text, origin=origin)
-        return "pip-freeze", {"packages": package_lists.from_freeze(freeze)}
-    if is_conda_list(text):
-        found = read_conda_list(text, origin=origin)
-        return "conda-list", {"packages": package_lists.from_conda_list(found)}
-    raise _not_ours(origin, "it is none of the texts that envkit knows")
-
-
-def _spec(content: bytes, origin: str) -> Any:
-    from envkit.specs.environment_yml import read_spec  # noqa: PLC0415 (PyYAML, for specs only)
-
-    return package_lists.from_spec(read_spec(content, origin=origin))
 
 
 def _described(facts: Facts) -> dict[str, Any]:

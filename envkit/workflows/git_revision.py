@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from envkit import process
 from envkit.errors import InputError
 from envkit.model import codec
 
@@ -28,6 +27,8 @@ def read_git_revision(name: str) -> bytes:
         InputError: git is not there, or knows no such revision or file.
 
     """
+    from envkit import process  # noqa: PLC0415 (only where a program is started)
+
     if not is_git_revision(name):
         raise _not_read(name, "it is not REVISION:PATH")
     argv = ["git", "--no-pager", "show", "--no-textconv", "--no-color", "--end-of-options", name]

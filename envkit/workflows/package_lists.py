@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from envkit.compare.sides import Package, Packages
-from envkit.model.conda_lock import CondaLock, LockedPackage
-from envkit.model.environment_spec import EnvironmentSpec
 from envkit.model.facts import CondaPackage, Facts, PipDistribution
 from envkit.model.observed import value_of
 from envkit.sources.conda_channel import channel_name
-from envkit.sources.conda_list import CondaList
-from envkit.sources.requirements import normalised
+
+if TYPE_CHECKING:  # each input needs one of these, and none of the others
+    from envkit.model.conda_lock import CondaLock, LockedPackage
+    from envkit.model.environment_spec import EnvironmentSpec
+    from envkit.sources.conda_list import CondaList
 
 #: Our own distribution is never counted against a target.
 _OWN: Final = "envkit-torch"
@@ -132,7 +133,7 @@ def _locked(one: LockedPackage) -> Package:
     by_conda = one.manager == "conda"
     in_url = _SHA256.search(one.url)
     return Package(
-        name=one.name if by_conda else normalised(one.name),
+        name=one.name if by_conda else re.sub(r"[-_.]+", "-", one.name).lower(),
         manager=one.manager,
         version=one.version,
         build=one.build_string,
