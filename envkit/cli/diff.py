@@ -37,7 +37,7 @@ _ENDINGS: Final = {".json": "json", ".md": "markdown", ".txt": "text"}
 @format_options("text", "json", "markdown", "github")
 @terminal_options
 def command(**options: Any) -> int:
-    """Say what differs between two inputs or more, and which difference is the cause.
+    """Say what differs between machines, and the cause.
 
     Each may be a report, a fingerprint, a machine profile, a collect_env paste, a conda-lock.yml,
     an explicit lock, an environment.yml, `conda list`, `pip freeze`, a prefix or REVISION:PATH.

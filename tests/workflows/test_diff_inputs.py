@@ -174,6 +174,6 @@ def test_a_revision_that_is_none_is_an_error(name: str, repository: Path) -> Non
 
 def test_what_is_a_revision() -> None:
     assert is_git_revision("main:environments/vit.yml")
-    assert not is_git_revision("C:/work/x.json")
+    assert not is_git_revision("C:/reports/x.json")
     assert not is_git_revision("https://example.org/x")
     assert not is_git_revision("-x:y")
