@@ -3,7 +3,7 @@
 Order: import torch; set the flags asked for; facts of the build and then of CUDA, each in a child
 of its own; then the suite, with the self-test beside it and `request["device"]` made concrete:
 `suite.run(request, emit, api, beside)`, where `emit(event, **fields)` is a `protocol.Emitter` and
-`api` the module `torch_api`. The suite starts its own children with `fork.run_jobs(jobs, emit, request)`.
+`api` the module `torch_api`. The suite starts its own children with `fork.run_jobs`.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ def _self_test(device: str, deadline: float) -> Job:
 
 
 def test_device(args: "dict[str, Any]", emit: Emitter) -> None:
-    """Job: the self-test of a device (None: of none), and the libraries that are mapped after it."""
+    """Job: the self-test of a device (None: of none), and the libraries mapped after it."""
     import torch
 
     device = args["device"]
