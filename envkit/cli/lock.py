@@ -1,0 +1,75 @@
+"""`envkit lock`: the lock of each spec, and whether one still fits."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from envkit.cli.command import EnvkitCommand, Terminal, format_options, terminal_options
+from envkit.cli.output import emit, style_of
+from envkit.cli.progress import progress
+from envkit.render.json_ import render_json
+from envkit.render.lock_text import render_lock
+from envkit.workflows.lock import LockRequest, exit_code, lock
+
+EXAMPLES = """\
+envkit lock environment.yml                with the conda found, else the built-in solver
+envkit lock --solver builtin my/vit.yml    without conda
+envkit lock --check environment.yml vit    do the locks still fit? no solve, no network
+envkit lock --mirror /srv/channels vit.yml solve against channels on disk
+envkit lock --platform linux-64 --platform osx-arm64 cpu.yml"""
+
+
+@click.command(cls=EnvkitCommand, name="lock", examples=EXAMPLES)
+@click.argument("specs", nargs=-1, required=True, metavar="SPEC...")
+@click.option("--check", is_flag=True, help="Compare lock and spec; solve nothing.")
+@click.option(
+    "--solver",
+    type=click.Choice(["auto", "conda", "mamba", "micromamba", "builtin"]),
+    default="auto",
+    show_default=True,
+    help="Who solves; auto: what is installed, else the built-in solver.",
+)
+@click.option(
+    "--mirror",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Folder with the channels; addresses of conda.anaconda.org are recorded all the same.",
+)
+@click.option(
+    "--platform",
+    "platforms",
+    multiple=True,
+    metavar="P",
+    help="Platform to lock, such as linux-64. Repeatable [the registry's, else linux-64].",
+)
+@format_options("text", "json")
+@terminal_options
+def command(**options: Any) -> int:
+    """Make the lock of each SPEC: every package with its address and hash.
+
+    SPEC is an environment.yml or a name such as vit. The lock is written beside it, as
+    NAME.conda-lock.yml, or conda-lock.yml for environment.yml.
+    """
+    terminal = Terminal(
+        quiet=options["quiet"],
+        verbose=options["verbose"],
+        color=options["color"],
+        no_progress=options["no_progress"],
+    )
+    request = LockRequest(
+        specs=options["specs"],
+        check=options["check"],
+        solver=options["solver"],
+        mirror=options["mirror"],
+        platforms=options["platforms"],
+    )
+    style = style_of(terminal)
+    with progress(shown=terminal.progress_on(), ascii_only=not style.unicode) as tell:
+        document = lock(request, os.environ, tell)
+    as_json = options["as_json"] or options["format_"] == "json"
+    emit(render_json(document) if as_json else render_lock(document, style))
+    return exit_code(document)
