@@ -31,6 +31,8 @@ def render_lock(document: Lock, style: Style) -> str:
 
 def _spec(one: LockedSpec, style: Style) -> Iterator[str]:
     count = f" ({one.packages} packages)" if one.packages else ""
+    if one.status == "unsolvable":
+        count = " was not written"
     yield printable(f"{one.spec}: {_WORDS[one.status]}, {one.file}{count}")
     if style.verbosity < 0:
         return

@@ -90,7 +90,8 @@ def _command(job: Job, folder: Path, lock: Path) -> Sequence[str | Path]:
     spec.write_bytes(job.spec_content)
     virtual, names = folder / "virtual-packages.yml", folder / "names.json"
     subdirs = {
-        platform: {"packages": dict(packages)} for platform, packages in job.virtual_packages.items()
+        platform: {"packages": dict(packages)}
+        for platform, packages in job.virtual_packages.items()
     }
     virtual.write_text(yaml.safe_dump({"subdirs": subdirs}), encoding="utf-8")
     names.write_text("{}\n", encoding="utf-8")  # of pip packages: else conda-lock fetches a list
@@ -127,7 +128,8 @@ def _ended(outcome: Outcome, said: str) -> Outcome:
     if outcome.kind == "unsolvable":
         return msgspec.structs.replace(outcome, message=explained)
     if outcome.kind == "no_network":
-        message = f"The channels cannot be reached: {_last_lines(explained, 3)}"
+        last = "; ".join(_last_lines(explained, 3).splitlines())
+        message = f"The channels cannot be reached: {last}."
         step = "Connect to the network, or give channels on disk with --mirror DIR."
         raise CannotCheckError(message, next_step=step)
     if outcome.kind == "missing_channel":

@@ -1,4 +1,4 @@
-"""Whether a lock is still the lock of its spec: read from the two files alone, nothing is solved."""
+"""Whether a lock is still the lock of its spec, from the two files alone: nothing is solved."""
 
 from __future__ import annotations
 

@@ -74,9 +74,9 @@ def lock_spec(order: Order, variables: Mapping[str, str]) -> CondaLock | Outcome
     return _noted(solved, spec, order, machine)
 
 
-def lock_bytes(lock: CondaLock, *, spec_name: str, lock_name: str) -> bytes:
+def lock_bytes(lock: CondaLock, *, spec: str, lock_name: str) -> bytes:
     """Return the file of a lock, with what to do with it written above."""
-    return write_conda_lock(lock, header=_HEADER.format(spec=spec_name, lock=lock_name))
+    return write_conda_lock(lock, header=_HEADER.format(spec=spec, lock=lock_name))
 
 
 def _noted(
@@ -104,7 +104,7 @@ def _noted(
 def _refuse_pip(spec: EnvironmentSpec) -> None:
     if spec.pip:
         message = f"{spec.origin}:{spec.pip[0].line}: a pip section cannot be locked by envkit."
-        step = "Ask conda for these packages; conda-lock itself would record the index of this machine."
+        step = "Ask conda for these packages; else the index of this machine would be in the lock."
         raise InputError(message, next_step=step)
 
 

@@ -1,4 +1,4 @@
-"""Which solver makes a lock: a conda, mamba or micromamba that is installed, or the built-in one."""
+"""Which solver makes a lock: an installed conda, mamba or micromamba, or the built-in one."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from envkit.errors import CannotCheckError, UsageError
 SolverName: TypeAlias = Literal["conda", "mamba", "micromamba", "builtin"]
 #: In the order in which `auto` looks for them.
 INSTALLED: Final[tuple[SolverName, ...]] = ("conda", "mamba", "micromamba")
+CONDA_LOCK: Final = "conda-lock"
+RATTLER: Final = "py-rattler, the built-in solver,"
 EXTRA: Final = "pip install 'envkit-torch[lock]', or from a clone: pip install -e '.[lock]'"
 
 
@@ -57,7 +59,7 @@ def choose_solver(
         message = f"--mirror works with the built-in solver only, not with {asked}."
         raise UsageError(message, next_step="Leave --solver out, or give --solver builtin.")
     if not installed("conda_lock"):
-        raise _not_installed("conda-lock")
+        raise _missing(CONDA_LOCK)
     if mirror is None and asked != "builtin":
         for name in INSTALLED if asked == "auto" else (asked,):
             path = _find(name, variables)
@@ -75,7 +77,7 @@ def _builtin(installed: Callable[[str], bool]) -> Solver:
         message = "The built-in solver does not run on Windows."
         raise CannotCheckError(message, next_step="Install micromamba, or lock in WSL.")
     if not installed("rattler"):
-        raise _not_installed("py-rattler, the built-in solver,")
+        raise _missing(RATTLER)
     return Solver(name="builtin", executable=None)
 
 
@@ -89,5 +91,5 @@ def _find(name: str, variables: Mapping[str, str]) -> Path | None:
     return Path(found) if found else None
 
 
-def _not_installed(what: str) -> CannotCheckError:
+def _missing(what: str) -> CannotCheckError:
     return CannotCheckError(f"{what} is not installed.", next_step=f"Install the extra: {EXTRA}.")

@@ -101,7 +101,7 @@ def _lock(
             spec=resolved.asked, file=str(path), packages=0, status="unsolvable", reasons=reasons
         )
     changes = changes_between(_old(path), made)
-    text = lock_bytes(made, spec_name=resolved.path.name, lock_name=path.name)
+    text = lock_bytes(made, spec=resolved.name or resolved.path.name, lock_name=path.name)
     write_atomically(path, text)
     return LockedSpec(
         spec=resolved.asked,
@@ -174,7 +174,7 @@ def _refuse_unknown(platforms: tuple[str, ...]) -> None:
 
 
 def _refuse_published(resolved: ResolvedSpec) -> None:
-    """A published version never changes, nor does what was installed with envkit."""
+    """Keep published versions, and what was installed with envkit, as they are."""
     folder = resolved.path.resolve().parent
     if resolved.registry is not None and ("archive" in folder.parts[-3:] or folder.name[0] == "_"):
         message = f"{resolved.reference} is published: its lock never changes."

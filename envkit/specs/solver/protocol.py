@@ -104,7 +104,10 @@ def _subdirs(channel: str) -> list[str]:
 
 def _of_channel(channel: str, subdir: str) -> dict[str, tuple[str, str]]:
     return {
-        record["name"]: (record["version"], record.get("build_string") or record.get("build") or "0")
+        record["name"]: (
+            record["version"],
+            record.get("build_string") or record.get("build") or "0",
+        )
         for folder in (subdir, "noarch")
         for record in _listed(channel, folder)
         if record["name"].startswith("__")
