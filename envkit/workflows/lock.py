@@ -49,7 +49,7 @@ def lock(request: LockRequest, variables: Mapping[str, str], tell: OnProgress) -
 
     """
     _refuse_unknown(request.platforms)
-    found = [resolve_spec(asked) for asked in request.specs]
+    found = [resolve_spec(asked) for asked in _without_locks(request.specs)]
     if request.check:
         return Lock(locks=tuple(_check(resolved, request) for resolved in found))
     for resolved in found:
@@ -164,6 +164,15 @@ def _bytes(path: Path, limit_bytes: int) -> bytes | None:
     except OSError as error:
         message = f"{path} cannot be read: {error.strerror or error}."
         raise InputError(message, next_step="Check the path and its permissions.") from error
+
+
+def _without_locks(specs: tuple[str, ...]) -> tuple[str, ...]:
+    """Leave out locks: they match the `*.yml` of a folder of specs too."""
+    kept = tuple(one for one in specs if not one.endswith(("conda-lock.yml", "conda-lock.yaml")))
+    if not kept:
+        message = f"{specs[0]} is a lock."
+        raise UsageError(message, next_step="Give the spec it was made from.")
+    return kept
 
 
 def _refuse_unknown(platforms: tuple[str, ...]) -> None:
