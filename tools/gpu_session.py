@@ -1,10 +1,14 @@
 """One session on a GPU machine: run the suites in new processes and say what repeated.
 
     PYTHONPATH=. python tools/gpu_session.py [FOLDER]
+    PYTHONPATH=. python tools/gpu_session.py --model FOLDER    # elsewhere: only the model's part
 
 Standard library only; torch is needed by the children alone. Every part is tried by itself and
 its result written to FOLDER as JSON at once (default: $OUT, else the current folder), so a part
 that fails or a machine that is taken away costs nothing of the others. At most 4 minutes.
+
+Holding the runs against envkit's model needs envkit's dependencies (msgspec): where they are
+missing, `--model` does that later from the runs that were written.
 """
 
 from __future__ import annotations
@@ -315,7 +319,6 @@ def model(session: Session) -> Any:
     """Hold the exercises and the peaks against envkit's model, where the repository has one."""
     sys.path.insert(0, str(ROOT))
     from envkit.allocator import CachingAllocator, OutOfMemory  # noqa: PLC0415
-
     from envkit.probes.child.exercises.operations import carry_out  # noqa: PLC0415
 
     result = {}
@@ -372,7 +375,14 @@ def _replayed(core: Any, probe: Run) -> str:
 
 def main() -> None:
     """Do all parts."""
-    folder = Path(sys.argv[1] if len(sys.argv) > 1 else os.environ.get("OUT", "."))
+    arguments = sys.argv[1:]
+    if arguments[:1] == ["--model"]:
+        session = Session(Path(arguments[1]))
+        for path in sorted(session.folder.glob("run-*.json")):
+            session.runs[path.stem[len("run-") :]] = json.loads(path.read_text())
+        session.part("model", model)
+        return
+    folder = Path(arguments[0] if arguments else os.environ.get("OUT", "."))
     session = Session(folder)
     session.part("machine", machine)
     session.part("standard", standard)

@@ -15,7 +15,11 @@ from envkit.allocator.options import (
 from envkit.allocator.replay import Event, Replay, events_from_history, replay
 from envkit.allocator.snapshot import BlockRow, Segment
 
+#: Version of the model: a change of any answer it gives is a new one.
+MODEL_VERSION = "1"
+
 __all__ = [
+    "MODEL_VERSION",
     "OPTIONS",
     "BlockRow",
     "CachingAllocator",

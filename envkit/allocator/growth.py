@@ -25,7 +25,7 @@ def grow(heap: Heap, home: FreeList, size: int, hint: int | None) -> Block | Non
         return _grow_area(heap, home, size, hint)
     if heap.reserved_bytes + want > heap.capacity:
         return None
-    block = Block(home, heap.place(want, hint), want)
+    block = Block(home, heap.addresses.claim(want, hint), want)
     home.add(block)
     heap.reserve(home.pool, want)
     heap.ledger.segments.up(home.pool.scope, 1)
@@ -70,8 +70,7 @@ def _page_bytes(heap: Heap, pool: Pool) -> int:
 def _new_area(heap: Heap, home: FreeList, hint: int | None) -> Block:
     page = _page_bytes(heap, home.pool)
     span = ceil_to(heap.total_memory + heap.total_memory // 8, page)
-    area = Area(heap.place(span, hint), page, span)
-    heap.areas.add(area)
+    area = Area(heap.addresses.claim(span, hint), page, span)
     block = Block(home, area.base, span, area)
     block.mapped = False
     home.add_unmapped(block)

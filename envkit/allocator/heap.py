@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-from envkit.allocator.blocks import DEFAULT_POOL, Area, Block, Pool, PoolId
+from envkit.allocator.addresses import AddressSpace
+from envkit.allocator.blocks import DEFAULT_POOL, Block, Pool, PoolId
 from envkit.allocator.config import Config
 from envkit.allocator.sizes import (
     MIN_BLOCK_BYTES,
     SMALL_LIMIT_BYTES,
     UNLIMITED_BYTES,
-    ceil_to,
     round_request,
 )
 from envkit.allocator.stats import ALL, LARGE, SMALL, Gauges, Kind, Ledger
 
-_ADDRESS_STEP_BYTES: Final = 2 * 1024 * 1024
 #: Kinds kept before the table is emptied: a program asks for far fewer different sizes.
 _KINDS_KEPT: Final = 1 << 16
 
@@ -39,7 +38,7 @@ class Heap:
     """What the operations in `growth`, `release`, `streams` and `model` work on."""
 
     __slots__ = (
-        "areas",
+        "addresses",
         "capacity",
         "choosy",
         "config",
@@ -50,7 +49,6 @@ class Heap:
         "ledger",
         "limit",
         "live",
-        "next_address",
         "odd_kinds",
         "private",
         "put_off",
@@ -74,7 +72,7 @@ class Heap:
         self.total_memory = total_memory
         #: Bytes that the driver can still give this process altogether.
         self.capacity = capacity
-        self.next_address = first_address
+        self.addresses = AddressSpace(first_address)
         self.ledger = Ledger(_counters(config.version))
         self.small = Pool(SMALL)
         self.large = Pool(LARGE)
@@ -90,7 +88,6 @@ class Heap:
         self.events: dict[int, deque[tuple[int, Block]]] = {}
         self.tick = 0
         self.done_tick = 0
-        self.areas: set[Area] = set()
         self.limit: int | None = None
         #: Block objects that merging left over.
         self.spare: list[Block] = []
@@ -151,17 +148,6 @@ class Heap:
                 oversize=block_bytes >= self.config.max_split_size_bytes,
             )
         return found
-
-    def place(self, size: int, hint: int | None) -> int:
-        """Return the address of new memory: the one observed, or the next never used."""
-        if hint is not None:
-            if not 0 <= hint <= UNLIMITED_BYTES:
-                message = f"the address {hint} is no 64 bit address"
-                raise ValueError(message)
-            return hint
-        address = ceil_to(self.next_address, _ADDRESS_STEP_BYTES)
-        self.next_address = address + size
-        return address
 
     def reserve(self, pool: Pool, size: int) -> None:
         """Account for memory that the driver gave."""

@@ -97,6 +97,7 @@ class CachingAllocator:
 
         Raises:
             OutOfMemory: the limit or the device is full.
+            ValueError: a new segment is needed and cannot lie at `addr_hint`.
 
         """
         kind = self._kinds.get(nbytes)

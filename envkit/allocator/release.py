@@ -79,6 +79,7 @@ def collect_garbage(heap: Heap) -> None:
 def _release_segment(heap: Heap, block: Block) -> None:
     pool = block.home.pool
     block.home.drop(block)
+    heap.addresses.give_up(block.address)
     heap.ledger.segments.down(pool.scope, 1)
     heap.unreserve(pool, block.size)
     if block.size >= heap.config.max_split_size_bytes:
@@ -123,7 +124,7 @@ def _unmap(heap: Heap, block: Block) -> None:
     if block.is_part:
         home.add_unmapped(block)
     else:
-        heap.areas.discard(area)
+        heap.addresses.give_up(area.base)
 
 
 def private_free_bytes(heap: Heap) -> int:

@@ -22,6 +22,9 @@ class Entry(NamedTuple):
 #: In the order of the help page. The summaries are here so that the help loads no command.
 COMMANDS: Final = {
     "verify": Entry("envkit.cli.verify", "Say whether this machine and environment are right."),
+    "lint": Entry(
+        "envkit.cli.lint", "Find faults of environment.yml files before anything is solved."
+    ),
     "lock": Entry("envkit.cli.lock", "Make or check the lock of a spec."),
     "create": Entry("envkit.cli.create", "Install a lock without conda."),
     "explain": Entry("envkit.cli.explain", "Show the page of a finding, such as DRV002."),

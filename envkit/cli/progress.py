@@ -30,10 +30,9 @@ def progress(*, shown: bool, ascii_only: bool) -> Iterator[Report]:
         task = bar.add_task("starting", total=None, count="")
 
         def report(done: int, total: int, name: str) -> None:
-            count = f"{done}/{total}" if total else ""
-            bar.update(
-                task, description=name[:34], completed=done, total=total or None, count=count
-            )
+            bar.update(task, description=name[:34])
+            if total:  # a stage has no number: the bar stays where it is
+                bar.update(task, completed=done, total=total, count=f"{done}/{total}")
 
         yield report
 

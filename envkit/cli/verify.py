@@ -16,11 +16,8 @@ from envkit.errors import UsageError
 from envkit.model.report import Report
 from envkit.render.json_ import render_json
 from envkit.workflows.config import Configuration, read_configuration
-from envkit.workflows.judge_file import judge_file
-from envkit.workflows.live import live_readers
 from envkit.workflows.request import request_from
 from envkit.workflows.save import choose_destination, save_report
-from envkit.workflows.verify import verify
 
 EXAMPLES = """\
 envkit verify                           the active environment
@@ -59,6 +56,9 @@ def command(**options: Any) -> int:
 
 
 def _live(options: dict[str, Any], configuration: Configuration, terminal: Terminal) -> Report:
+    from envkit.workflows.live import live_readers  # noqa: PLC0415 (not for a recorded machine)
+    from envkit.workflows.verify import verify  # noqa: PLC0415
+
     request = request_from(options, configuration)
     if options["output"] is not None:
         choose_destination(options["output"], request.label)  # before minutes of work, not after
@@ -70,6 +70,8 @@ def _live(options: dict[str, Any], configuration: Configuration, terminal: Termi
 
 
 def _recorded(options: dict[str, Any], configuration: Configuration) -> Report:
+    from envkit.workflows.judge_file import judge_file  # noqa: PLC0415 (not for a live machine)
+
     given = [f"--{name.replace('_', '-')}" for name in LIVE_ONLY if options[name] not in (None, ())]
     if given:
         message = f"--from judges what was recorded; {', '.join(given)} cannot change that."

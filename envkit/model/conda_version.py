@@ -26,7 +26,7 @@ _DEV, _TEXT, _NUMBER, _POST = -1, 0, 1, 2
 _ANY_MINOR = 9999
 _LONGEST = 200
 _VERSION = re.compile(r"(?:(?P<epoch>\d{1,9})!)?(?P<main>[\w.\-]+)(?:\+(?P<local>[\w.\-]+))?")
-_TERM = re.compile(r"(?P<operator>===|==|!=|>=|<=|~=|>|<|=|)(?P<version>[^=<>!~|,()^$\s]+)")
+_TERM = re.compile(r"(?P<operator>===|==|!=|>=|<=|~=|>|<|=|)(?P<version>[^=<>~|,()^$\s]+)")
 _RELEASE = re.compile(r"\d{1,9}(?:\.\d{1,9})*")
 
 
@@ -148,8 +148,7 @@ def parse_constraint(text: str) -> Constraint:
         message = f"{text[:60]!r} is not a version constraint"
         raise ValueError(message)
     alternatives = tuple(
-        tuple(_term(term) for term in alternative.split(","))
-        for alternative in plain.split("|")
+        tuple(_term(term) for term in alternative.split(",")) for alternative in plain.split("|")
     )
     return Constraint(text=plain, alternatives=alternatives)
 
@@ -284,7 +283,7 @@ def _after(release: Release) -> Release:
 
 def _term_bounds(term: Term) -> Bounds:
     found = _RELEASE.match(term.version)
-    if found is None or term.operator in {"any", "!=", "not_starts", "glob"}:
+    if found is None or "!" in term.version or term.operator in {"any", "!=", "not_starts", "glob"}:
         return Bounds(low=None, high=None)
     release = tuple(int(part) for part in found[0].split("."))
     match term.operator:

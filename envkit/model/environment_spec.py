@@ -23,7 +23,7 @@ class CondaDependency(Located, frozen=True, kw_only=True):
 
     match: MatchSpec
     selector: str | None = None
-    """conda-lock's platform selector, `linux64` of a comment `# [linux64]`; conda itself has none."""
+    """conda-lock's, `linux64` of a comment `# [linux64]`; conda itself has none."""
 
 
 class PipDependency(Located, frozen=True, kw_only=True):

@@ -1,6 +1,6 @@
 """How conda writes a dependency: `channel::name`, a version constraint, a build, and more.
 
-Read here: `python=3.11`, `pytorch=2.7.1=*cuda126*`, `pytorch 2.6.0 *cuda126*`, `python >= 3.8, <3.10`,
+Read here: `python=3.11`, `pytorch=2.7.1=*cuda126*`, `pytorch 2.6.0 *cuda126*`, `python >= 3.8`,
 `pytorch::pytorch-cuda=12.4`, `numpy[version='>=1.26,<2', build=py*]`, and the URL of a package.
 """
 
@@ -21,7 +21,9 @@ _KEY = re.compile(r"""\s*(\w+)\s*=\s*('[^']*'|"[^"]*"|[^,'"\s]*)\s*(?:,|$)""")
 _OPERATORS = re.compile(r"(===|==|!=|>=|<=|~=|>|<|=)\s+")
 #: `=2.7.1=*cuda*`: the last single `=` that is no part of an operator.
 _WITH_BUILD = re.compile(r"(?P<version>.*[^=<>!~,|\s])=(?P<build>[^=<>!~,|\s]+)")
-_PACKAGE_FILE = re.compile(r"(?P<name>.+)-(?P<version>[^-]+)-(?P<build>[^-]+?)(?:\.conda|\.tar\.bz2)")
+_PACKAGE_FILE = re.compile(
+    r"(?P<name>.+)-(?P<version>[^-]+)-(?P<build>[^-]+?)(?:\.conda|\.tar\.bz2)"
+)
 _BUILD = re.compile(r"[\w.*+\-]+")
 
 
@@ -161,7 +163,7 @@ def _take_channel(text: str) -> tuple[str | None, str | None, str]:
 def _version_and_build(rest: str, text: str) -> tuple[Constraint | None, str | None]:
     if not rest:
         return None, None
-    plain = _OPERATORS.sub(r"\1", re.sub(r"\s*([,|])\s*", r"\1", rest))
+    plain = _OPERATORS.sub(r"\1", re.sub(r"\s*([,|])\s*|\s+(!)(?=\d)", r"\1\2", rest))
     version, _, build = plain.partition(" ")
     if not build and (found := _WITH_BUILD.fullmatch(plain)) is not None:
         version, build = found["version"], found["build"]

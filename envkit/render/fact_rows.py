@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from envkit.model.facts import DriverFacts, Facts, Gpu, HostFacts, TorchFacts
-from envkit.model.observed import NOT_RECORDED, Known, Observed, reason_of, value_of
+from envkit.model.observed import NOT_RECORDED, Absent, Known, Observed, reason_of, value_of
 
 T = TypeVar("T")
 Row = tuple[str, str]
@@ -37,8 +37,11 @@ def cudnn_version(number: int) -> str:
 
 
 def _short_rows(facts: Facts) -> Iterator[Row]:
-    yield from _driver(facts.driver)
-    yield from _gpus(facts)
+    if isinstance(facts.driver.version, Absent) and not value_of(facts.gpus.devices):
+        yield "GPU", f"none ({facts.driver.version.reason or 'no NVIDIA driver'})"
+    else:
+        yield from _driver(facts.driver)
+        yield from _gpus(facts)
     yield from _torch(facts.torch)
     yield from _said("python", facts.python.version, str)
     yield from _host(facts.host)

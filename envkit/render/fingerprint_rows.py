@@ -10,34 +10,44 @@ from envkit.model.fingerprint import DIGEST_LAYERS, LAYERS, Fingerprint, ProbeRe
 MOST_NAMES: Final = 4
 
 
-def rows(fingerprint: Fingerprint) -> Iterator[tuple[str, str]]:
-    """Return the suite, the short digests and what became of every layer."""
+def title(fingerprint: Fingerprint) -> str:
+    """Say which suite ran where."""
     suite = fingerprint.suite
-    yield "suite", f"{suite.name}/{suite.version} on {fingerprint.device}"
+    return f"Fingerprint {suite.name}/{suite.version} on {fingerprint.device}"
+
+
+def rows(fingerprint: Fingerprint) -> Iterator[tuple[str, str]]:
+    """Return the short digests and what became of every layer."""
     short = fingerprint.short
-    yield "short", f"mem {short.mem or 'none'}  num {short.num or 'none'}"
+    yield "short", f"mem {short.mem or 'none'}, num {short.num or 'none'}"
     for layer in LAYERS:
         probes: dict[str, ProbeResult] = getattr(fingerprint.layers, layer)
         if probes:
-            yield layer, _layer(probes, fingerprint.digests.get(layer), layer in DIGEST_LAYERS)
+            digest = fingerprint.digests.get(layer)
+            said = _layer(probes)
+            if layer in DIGEST_LAYERS and not all(one.modelled for one in probes.values()):
+                said.append("no digest" if digest is None else _twelve(digest))
+            yield layer, ", ".join(said)
 
 
-def _layer(probes: dict[str, ProbeResult], digest: str | None, digested: bool) -> str:  # noqa: FBT001
+def _layer(probes: dict[str, ProbeResult]) -> list[str]:
+    measured = {name: one for name, one in probes.items() if not one.modelled}
     said = []
     for status in ("exact", "unstable", "failed", "not_run"):
-        names = sorted(name for name, probe in probes.items() if probe.status == status)
+        names = sorted(name for name, probe in measured.items() if probe.status == status)
         if names:
             words = f"{len(names)} {status.replace('_', ' ')}"
             said.append(words if status == "exact" else f"{words} ({_listed(names)})")
-    modelled = sum(probe.modelled for probe in probes.values())
-    if modelled:
-        said.append(f"{modelled} from the model, not measured")
-    compared = [probe.conforms for probe in probes.values() if probe.conforms is not None]
+    if len(measured) < len(probes):
+        said.append(f"{len(probes) - len(measured)} from the model, not measured")
+    compared = [one.conforms for one in measured.values() if one.conforms is not None]
     if compared:
         said.append(f"{sum(compared)} of {len(compared)} as the model has it")
-    if digested:
-        said.append("no digest" if digest is None else digest.removeprefix("sha256:")[:12])
-    return ", ".join(said)
+    return said
+
+
+def _twelve(digest: str) -> str:
+    return digest.removeprefix("sha256:")[:12]
 
 
 def _listed(names: list[str]) -> str:

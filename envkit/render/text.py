@@ -11,6 +11,7 @@ from rich.containers import Lines
 from rich.text import Text
 
 from envkit.model.finding import Check, Finding, Severity, Status
+from envkit.model.observed import NOT_RECORDED
 from envkit.model.report import Report
 from envkit.render import fact_rows, fingerprint_rows
 from envkit.render.escape import ascii_only, printable
@@ -30,6 +31,8 @@ _SEVERITIES: Final = {
     Severity.WARNING: ("!", "!", "warning", "yellow"),
     Severity.INFO: ("·", "-", "note", "cyan"),
 }
+#: Of what a paste or a profile does not hold only the number is said.
+_NOT_RECORDED: Final = NOT_RECORDED.reason
 _COUNTED: Final = {
     Status.PASS: "passed",
     Status.FAIL: "fired",
@@ -48,7 +51,8 @@ def render_text(report: Report, style: Style) -> str:
     _draw_findings(page, report.findings)
     page.table("Facts", fact_rows.rows(report.facts, everything=style.verbosity > 0))
     if report.fingerprint is not None:
-        page.table("Fingerprint", fingerprint_rows.rows(report.fingerprint))
+        title = fingerprint_rows.title(report.fingerprint)
+        page.table(title, fingerprint_rows.rows(report.fingerprint))
     _draw_checks(page, report.checks)
     return page.text()
 
@@ -83,7 +87,7 @@ class _Page:
         wrapped = self._wrapped(Text(self._shown(body), style=style), room)
         beginning = Text(lead, style=lead_style)
         for part in wrapped:
-            row = beginning + part
+            row = Text.assemble(beginning, part)
             row.rstrip()
             self._console.print(row, soft_wrap=True)
             beginning = Text(" " * len(lead))
@@ -97,9 +101,7 @@ class _Page:
 
     def command(self, text: str) -> None:
         """Write a command whole, however long: it is there to be copied."""
-        self._console.print(
-            Text("       $ ", style="dim") + Text(self._shown(text)), soft_wrap=True
-        )
+        self._console.print(Text.assemble(("       $ ", "dim"), self._shown(text)), soft_wrap=True)
 
     def blank(self) -> None:
         self._console.print()
@@ -174,7 +176,8 @@ def _draw_finding(page: _Page, finding: Finding) -> None:
     page.line(lead, finding.title, lead_style=style, style="bold")
     for evidence in finding.evidence:
         seen = _clipped(evidence.seen, page.style)
-        page.line("    - ", f"{evidence.what}: {seen} [{evidence.source}]", lead_style="dim")
+        source = _short_source(evidence.source, page.style)
+        page.line("    - ", f"{evidence.what}: {seen} [{source}]", lead_style="dim")
     if finding.caused_by is not None:
         page.line("    ", f"follows from {finding.caused_by}")
     page.line("    fix: ", _clipped(finding.fix.text, page.style), lead_style="green")
@@ -191,8 +194,14 @@ def _draw_checks(page: _Page, checks: tuple[Check, ...]) -> None:
     page.blank()
     page.line("Checks  ", ", ".join(said), lead_style="bold")
     for check in checks:
-        if check.status is Status.UNKNOWN or page.style.verbosity > 0:
+        untold = check.status is Status.UNKNOWN and not check.reason.endswith(_NOT_RECORDED)
+        if untold or page.style.verbosity > 0:
             page.line(f"  {check.code} {check.status.value}: ", check.reason, lead_style="dim")
+
+
+def _short_source(source: str, style: Style) -> str:
+    """Leave out the addresses that a table's row rests on, unless more was asked for."""
+    return source if style.verbosity > 0 else source.split(": http", maxsplit=1)[0]
 
 
 def _clipped(text: str, style: Style) -> str:

@@ -103,7 +103,8 @@ def _by_table(
         origin = "conda-forge"
     fits = tables.companion_fits(name, companion.base, torch.base, origin=origin)
     if isinstance(fits, Unknown):
-        return None if _same_series(name, companion, torch) else _other_series(name, companion)
+        in_step = origin == "conda-forge" or _in_step(name, companion, torch)
+        return None if in_step else _other_series(name, companion)
     if fits:
         return None
     wanted = tables.companions(name, torch.base, origin=origin)
@@ -124,14 +125,21 @@ def _series(name: Companion, torch: TorchVersion) -> tuple[int, int] | None:
     return None if offset is None else (0, minor + offset)
 
 
-def _same_series(name: Companion, companion: TorchVersion, torch: TorchVersion) -> bool:
+#: From here on every torchaudio has the number of the torch it was built for.
+_AUDIO_IN_STEP = (2, 1, 0)
+
+
+def _in_step(name: Companion, companion: TorchVersion, torch: TorchVersion) -> bool:
+    """Judge by the numbers of wheels; conda-forge builds one companion for several torches."""
+    if name == "torchaudio" and torch.release >= _AUDIO_IN_STEP:
+        return companion.release == torch.release
     expected = _series(name, torch)
     return expected is None or companion.release[:2] == expected
 
 
 def _other_series(name: Companion, companion: TorchVersion) -> Verdict:
     source = "https://github.com/pytorch/vision#installation (versions go in step)"
-    return Verdict(wrong=seen(f"{name} {companion.text}", "of another release series", source))
+    return Verdict(wrong=seen(f"{name} {companion.text}", "of another release", source))
 
 
 def _by_cuda(

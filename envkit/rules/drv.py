@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from envkit.compat import tables
+from envkit.compat.driver import Floor
 from envkit.compat.tables import CudaError, DriverFit, Requirement, Unknown
 from envkit.model.finding import Evidence, Severity
 from envkit.model.observed import Absent, Known, Unreadable, reason_of, value_of
 from envkit.model.versions import parse_cuda
+from envkit.rules.cite import cite
 from envkit.rules.fixes import newest_torch
 from envkit.rules.outcome import Fired, Outcome, fix, missing, passed, seen, skipped, undecided
 from envkit.rules.rule import Rule
@@ -59,9 +59,10 @@ def no_cuda_evidence(subject: Subject) -> Evidence:
     return seen("CUDA available", f"no{said}", source_of(subject.facts.torch.cuda_available))
 
 
-def _row(name: Literal["driver"], row: Requirement) -> str:
-    sources = "; ".join(source.what for source in tables.sources_for(name, row.row))
-    return f"compat/data/{name}.yaml: {sources}"
+def _row(needed: Requirement) -> str:
+    row = needed.row
+    where = f"floors {row.cuda_major}" if isinstance(row, Floor) else f"toolkits {row.cuda}"
+    return cite("driver", where, row)
 
 
 def gpu_names(subject: Subject) -> str:
@@ -185,7 +186,7 @@ def _by_floor(subject: Subject, judged: DriverFit) -> Outcome:
 
 def _floor(subject: Subject, needed: Requirement) -> Evidence:
     what = f"oldest driver for CUDA {subject.cuda} ({subject.system})"
-    return seen(what, needed.driver, _row("driver", needed))
+    return seen(what, needed.driver, _row(needed))
 
 
 def _older_by_its_own_words(subject: Subject) -> Evidence | None:
@@ -251,7 +252,7 @@ def _drv003(subject: Subject) -> Outcome:
     own = judged.own
     newest = judged.newest
     if isinstance(own, Requirement):
-        shipped = seen(f"driver shipped with CUDA {subject.cuda}", own.driver, _row("driver", own))
+        shipped = seen(f"driver shipped with CUDA {subject.cuda}", own.driver, _row(own))
     else:
         known = "unknown" if isinstance(newest, Unknown) else "{}.{}".format(*newest.cuda)
         shipped = seen("newest CUDA of the driver", known, "compat/data/driver.yaml, branches")

@@ -247,12 +247,18 @@ def _wrong_libcuda(subject: Subject) -> Evidence | None:
         return error_evidence(subject, STUB)
     if path is not None and ("stubs" in path.split("/") or _not_of_windows(subject, path)):
         return seen("libcuda", path, source_of(facts.libcuda))
-    if isinstance(facts.libcuda, Absent) and (subject.gpus or isinstance(facts.version, Known)):
+    if _lacks_libcuda(subject):
         return seen("libcuda", "not found", source_of(facts.libcuda))
     rights = subject.variables.get("NVIDIA_DRIVER_CAPABILITIES", "all")
     if subject.in_container and not {"all", "compute"} & set(rights.split(",")):
         return seen("NVIDIA_DRIVER_CAPABILITIES", rights, "environment.variables")
     return None
+
+
+def _lacks_libcuda(subject: Subject) -> bool:
+    """Whether there is no libcuda where there has to be one; on Windows it is called nvcuda.dll."""
+    there = bool(subject.gpus) or isinstance(subject.facts.driver.version, Known)
+    return there and isinstance(subject.facts.driver.libcuda, Absent) and subject.os != "windows"
 
 
 def _not_of_windows(subject: Subject, path: str) -> bool:

@@ -13,6 +13,7 @@ from packaging.version import InvalidVersion, Version
 from envkit.compat import tables
 from envkit.compat.tables import Build
 from envkit.model.observed import value_of
+from envkit.rules.cite import cite
 from envkit.rules.subject import Subject
 
 
@@ -58,7 +59,7 @@ def _table_pins(subject: Subject) -> Iterator[Pin]:
     build = tables.build_of(subject.torch.base, subject.tag)
     if not isinstance(build, Build):
         return
-    source = f"compat/data/torch.yaml, releases {subject.torch.base} {subject.tag}"
+    source = cite("torch", f"releases {subject.torch.base} {subject.tag}", build)
     for name, specifier in build.pins.items():
         yield Pin(name=_normal(name.partition("[")[0]), specifier=specifier, source=source)
     named = {_normal(name.partition("[")[0]) for name in build.pins}

@@ -11,6 +11,7 @@ from envkit.model.facts import SelfTest
 from envkit.model.finding import Severity
 from envkit.model.observed import Absent, Known, Unreadable, value_of
 from envkit.model.versions import parse_cuda
+from envkit.rules.cite import cite
 from envkit.rules.fixes import newest_torch
 from envkit.rules.outcome import Fired, Outcome, fix, missing, passed, seen, skipped, undecided
 from envkit.rules.rule import Rule
@@ -128,7 +129,7 @@ def _architectures(subject: Subject) -> _Architectures | Unknown:
     row = tables.arch_list(subject.torch.base, subject.tag, subject.platform, channel=channel)
     if isinstance(row, Unknown):
         return row
-    source = f"compat/data/arch.yaml, torch {subject.torch.minor} {subject.tag}"
+    source = cite("arch", f"lists {subject.torch.minor} {subject.tag}", row)
     return _Architectures(names=row.archs, source=source)
 
 
@@ -168,7 +169,8 @@ def _no_kernels(
         )
         text = f"Use only the GPUs that it has code for: CUDA_VISIBLE_DEVICES={others}."
     else:
-        text = "Install a build for this GPU; the tables name none that this driver runs."
+        text = "Install a build for this GPU"
+        text += "; the tables name none that this driver runs." if subject.driver else "."
     if any(one.capability == "8.7" for one, _ in bad):
         text += " For Jetson take NVIDIA's own wheels or a CUDA 13.2 build."
     return Fired(

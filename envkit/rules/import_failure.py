@@ -80,6 +80,35 @@ _OTHER = Kind(
 )
 
 
-def classify(words: str) -> Kind:
-    """Return the kind of an import failure, told from everything torch said."""
-    return next((kind for kind in _KINDS if re.search(kind.pattern, words)), _OTHER)
+_BY_END = {
+    "timed_out": Kind(
+        name="not finished in time",
+        pattern="",
+        advice="On a slow file system give it more time (--timeout). If it hangs there again, the "
+        "driver may hang: see whether nvidia-smi answers.",
+    ),
+    "crashed": Kind(
+        name="the interpreter crashed",
+        pattern="",
+        advice="Unset LD_LIBRARY_PATH and LD_PRELOAD and try again; then make the environment "
+        "afresh from one channel.",
+    ),
+    "exited": Kind(
+        name="something ended Python",
+        pattern="",
+        advice="Look for a sitecustomize or a .pth file that ends the interpreter; "
+        "`python -I -c 'import torch'` leaves most of them out.",
+    ),
+}
+
+
+def classify(words: str, how: str) -> Kind:
+    """Return the kind of an import failure.
+
+    Args:
+        words: everything torch said.
+        how: `raised`, `crashed`, `timed_out` or `exited`: what there is to say where no word helps.
+
+    """
+    by_words = next((kind for kind in _KINDS if re.search(kind.pattern, words)), None)
+    return by_words or _BY_END.get(how, _OTHER)

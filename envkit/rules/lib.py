@@ -9,6 +9,7 @@ from envkit.compat.tables import Build, Unknown
 from envkit.model.facts import MappedLibrary
 from envkit.model.finding import Evidence, Fix, Severity
 from envkit.model.observed import Known, NotApplicable, Unreadable, reason_of, value_of
+from envkit.rules.cite import cite
 from envkit.rules.extensions import Pin, pins, satisfies
 from envkit.rules.fixes import newest_torch, pip, pip_uninstall
 from envkit.rules.outcome import Fired, Outcome, fix, missing, passed, seen, skipped, undecided
@@ -125,7 +126,7 @@ def _compiled(subject: Subject) -> tuple[Cudnn, str] | Unknown:
         return build
     if build.cudnn is None or "cudnn" in build.unsure:
         return Unknown(why=f"no source gives the cuDNN of torch {subject.torch.base} {build.tag}")
-    source = f"compat/data/torch.yaml, releases {subject.torch.base} {build.tag}"
+    source = cite("torch", f"releases {subject.torch.base} {build.tag}", build)
     return tables.parse_cudnn(build.cudnn), source
 
 
@@ -361,7 +362,9 @@ def _cudnn_too_new(subject: Subject, version: Cudnn, name: str, capability: str)
     row = tables.capability_row(capability)
     last = row.last_cudnn if not isinstance(row, Unknown) else None
     source = tables.cudnn_row(version)
-    where = "compat/data/cudnn.yaml" + ("" if isinstance(source, Unknown) else f", {source.first}")
+    where = "compat/data/cudnn.yaml, versions"
+    if not isinstance(source, Unknown):
+        where = cite("cudnn", f"versions {source.first}", source)
     package = next((one for one in subject.packages if one.startswith("nvidia-cudnn-")), None)
     command = None
     text = "Install a build of torch for this GPU."

@@ -11,6 +11,7 @@ from envkit.compat.tables import Build, Release
 from envkit.model.facts import CondaPackage
 from envkit.model.finding import Evidence, Severity
 from envkit.model.observed import Known, NotApplicable, Unreadable, value_of
+from envkit.rules.cite import cite
 from envkit.rules.fixes import conda, newest_torch
 from envkit.rules.lib import import_evidence, loader_fix, without_cuda
 from envkit.rules.outcome import Fired, Outcome, fix, missing, passed, seen, skipped, undecided
@@ -204,7 +205,7 @@ def _compare_glibc(subject: Subject, release: Release, glibc: Known[str]) -> Out
             seen(
                 f"glibc that the wheel of torch {release.version} needs",
                 needed,
-                f"compat/data/torch.yaml, releases {release.version}",
+                cite("torch", f"releases {release.version}", release),
             ),
         ),
         fix=fix(

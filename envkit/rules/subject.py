@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from envkit.compat import tables
-from envkit.compat.tables import Model, Platform, System
+from envkit.compat.tables import Model, Platform, System, Unknown
 from envkit.model.facts import Facts, Gpu, SelfTest
 from envkit.model.observed import Absent, Known, Observed, value_of
 from envkit.model.versions import (
@@ -24,8 +24,10 @@ from envkit.model.versions import (
     parse_driver,
     parse_torch,
 )
+from envkit.rules.cite import cite
 
 _CONDA_CHANNELS = ("pytorch", "conda-forge", "defaults", "nvidia", "anaconda", "main")
+
 _ACCELERATORS = {
     "rocm": "ROCm",
     "xpu": "Intel XPU",
@@ -33,7 +35,15 @@ _ACCELERATORS = {
     "npu": "an NPU",
     "tpu": "TPU",
 }
-_FORKS = ("torch-npu", "torch-musa", "torch-mlu", "torch-gcu", "torch-hpu", "habana-torch-plugin")
+_FORKS = (
+    "torch-npu",
+    "torch-musa",
+    "torch-mlu",
+    "torch-gcu",
+    "torch-hpu",
+    "habana-torch-plugin",
+    "torch-xla",
+)
 
 
 class Device(msgspec.Struct, frozen=True, kw_only=True):
@@ -160,7 +170,7 @@ class Subject:
         model = tables.find_gpu(name)
         if not isinstance(model, Model):
             return Device(index=gpu.index, name=name, capability=None, source=source_of(gpu.name))
-        source = f"compat/data/gpus.yaml, {model.name}"
+        source = cite("gpus", f"models {model.name}", model)
         return Device(index=gpu.index, name=name, capability=model.capability, source=source)
 
     # -- torch --------------------------------------------------------------------------------
@@ -256,7 +266,8 @@ class Subject:
     def foreign_accelerator(self) -> str:
         """The accelerator other than CUDA that this torch is for; empty for none."""
         torch = self.facts.torch
-        if isinstance(torch.hip, Known) or (self.torch is not None and self.torch.kind == "rocm"):
+        local = (self.torch.local or "") if self.torch is not None else ""
+        if isinstance(torch.hip, Known) or local.startswith("rocm"):
             return "ROCm"
         if self.torch is not None and self.torch.kind == "xpu":
             return "Intel XPU"
@@ -276,12 +287,20 @@ class Subject:
         local = (self.torch.local or "") if self.torch is not None else ""
         if re.match(r"(corex|das|musa|mlu|npu|metax|maca)", local):
             return True
-        unseen = isinstance(self.facts.driver.version, Absent) and not self.nvidia_gpu
-        return (
-            bool(self.cuda_works)
-            and unseen
-            and isinstance(self.facts.gpus.devices, (Known, Absent))
+        if not self.cuda_works or self.nvidia_gpu or self.driver is not None:
+            return False
+        looked_for = isinstance(self.facts.driver.version, Absent) and isinstance(
+            self.facts.gpus.devices, (Known, Absent)
         )
+        return looked_for or self._never_published
+
+    @cached_property
+    def _never_published(self) -> bool:
+        """Whether the build is for a CUDA older than any that this release was published for."""
+        builds = tables.builds_for(self.torch.text) if self.torch is not None else ()
+        if isinstance(builds, Unknown) or not builds or self.cuda_numbers is None:
+            return False
+        return self.cuda_numbers < min(parse_cuda(build.cuda) for build in builds)
 
     # -- packages -----------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from envkit.model.finding import Evidence, Fix, Severity
 from envkit.model.observed import Absent, Known, NotApplicable, Unreadable, value_of
 from envkit.model.versions import parse_torch
 from envkit.rules import companions
+from envkit.rules.cite import cite
 from envkit.rules.fixes import (
     conda,
     newest_torch,
@@ -65,7 +66,7 @@ def _tor002(subject: Subject) -> Outcome:
     failure = value_of(subject.facts.torch.import_failure)
     if failure is None:
         return passed("torch imports")
-    kind = classify(subject.import_words)
+    kind = classify(subject.import_words, failure.how)
     return Fired(
         reason=f"import torch {failure.how.replace('_', ' ')}: {kind.name}",
         evidence=(
@@ -138,7 +139,7 @@ def _cpu_marks(subject: Subject) -> list[Evidence]:
     if subject.channel == "pypi" and release is not None and not isinstance(release, Unknown):
         default = release.pypi_default.get(subject.platform)
         if default is not None:
-            source = f"compat/data/torch.yaml, releases {release.version}"
+            source = cite("torch", f"releases {release.version}", release)
             marks.append(seen(f"PyPI's wheel for {subject.platform}", default, source))
     return marks
 

@@ -13,6 +13,7 @@ from envkit.model.finding import Severity
 from envkit.model.observed import Absent, Known, value_of
 from envkit.model.versions import parse_torch
 from envkit.rules import companions, extensions
+from envkit.rules.cite import cite
 from envkit.rules.fixes import change_package, newest_torch
 from envkit.rules.outcome import Fired, Outcome, fix, missing, passed, seen, skipped, undecided
 from envkit.rules.rule import Rule
@@ -37,7 +38,7 @@ def _tor006(subject: Subject) -> Outcome:
     reasons = []
     if isinstance(release, Release) and series not in release.python:
         reasons.append(f"torch {release.version} has no wheel for Python {series}")
-        source = f"compat/data/torch.yaml, releases {release.version}"
+        source = cite("torch", f"releases {release.version}", release)
         evidence.append(seen("Pythons with wheels", ", ".join(release.python), source))
     if series in _ENDED:
         reasons.append(f"Python {series} ended on {_ENDED[series]}")
@@ -104,13 +105,12 @@ def _numpy(subject: Subject) -> str | None:
 
 def _numpy_2(subject: Subject, numpy: str, row: NumpyGeneration) -> Fired:
     failed = any(one.status == "fail" and "numpy" in one.name.lower() for one in subject.self_tests)
-    source = "; ".join(one.what for one in tables.sources_for("torch", row))
     return Fired(
         reason=f"NumPy {numpy} with a torch built for NumPy 1",
         evidence=(
             seen("NumPy", numpy, source_of(subject.facts.torch.numpy)),
             seen("torch", subject.torch_text, source_of(subject.facts.torch.version)),
-            seen("built for", "NumPy 1", f"compat/data/torch.yaml, numpy: {source}"),
+            seen("built for", "NumPy 1", cite("torch", "numpy", row)),
         ),
         fix=fix(
             "Install NumPy 1 (tensors otherwise cannot become arrays), or a newer torch.",
@@ -304,7 +304,7 @@ def _tor012(subject: Subject) -> Outcome:
     if judged.level != "too_old":
         return passed("the driver runs the build that plain pip installs")
     advice = newest_torch(subject)
-    source = f"compat/data/torch.yaml, releases {release.version}, pypi_default"
+    source = cite("torch", f"releases {release.version} pypi_default", release)
     return Fired(
         reason=f"plain `pip install torch` gave {default}",
         evidence=(

@@ -109,7 +109,10 @@ def _blocked(
         return Blocked(code="", reason="a GPU is needed, and CUDA was not seen to work")
     unknown = [one for one in checks if one.status is Status.UNKNOWN]
     if fail_on < FailOn.UNKNOWN:
-        unknown = [one for one in unknown if _matters(subject.facts, one)]
+        # Nobody looked at a live machine where no request is recorded: a paste or a profile is
+        # judged on what it holds.
+        live = subject.facts.request.device != NOT_RECORDED
+        unknown = [one for one in unknown if live and _matters(subject.facts, one)]
     first = next(iter(unknown), None)
     return None if first is None else Blocked(code=first.code, reason=first.reason)
 
@@ -153,6 +156,8 @@ def _pass_headline(subject: Subject, findings: Sequence[Finding], probes: Probes
     torch = subject.facts.torch.version
     if isinstance(torch, NotApplicable):
         return f"Nothing is wrong with what could be read without an interpreter{noted}."
+    if subject.torch is None and not subject.imported:
+        return f"Nothing speaks against this machine; its torch is not known{noted}."
     if subject.cuda_works or probes.on_gpu:
         name = f" on {subject.visible[0].name}" if subject.visible else " on its GPU"
         return f"{subject.torch_text} works here{name}{noted}."

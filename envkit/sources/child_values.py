@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -13,6 +14,7 @@ from envkit.sources.redacted import escape_control, redact
 
 MAX_CHARS: Final = 300
 MAX_ITEMS: Final = 1000
+MAX_NUMBER: Final = 2**63 - 1
 
 
 def state_without_value(value: object, source: str) -> Absent | Unreadable | NotApplicable | None:
@@ -42,8 +44,8 @@ def as_text(value: Any) -> str:
 
 def as_int(value: Any) -> int:
     """Return a whole number; true and false are none."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        message = f"not a whole number: {value!r}"
+    if isinstance(value, bool) or not isinstance(value, int) or abs(value) > MAX_NUMBER:
+        message = f"not a whole number of 64 bits: {value!r}"
         raise TypeError(message)
     return value
 
@@ -99,16 +101,13 @@ def as_devices(value: Any) -> tuple[TorchDevice, ...]:
 
 def as_scalars(value: Any) -> dict[str, Scalar]:
     """Return plain values by name; one that this torch does not have is left out."""
-    return {
-        name: item if isinstance(item, bool | int | float) else _written(item)
-        for name, item in _named(value)
-    }
+    return {name: item if _is_plain(item) else _written(item) for name, item in _named(value)}
 
 
 def as_settings(value: Any) -> dict[str, Setting]:
     """Return settings by name; a table of whole numbers stays one."""
     return {
-        name: item if isinstance(item, bool | int | float) or _is_table(item) else _written(item)
+        name: item if _is_plain(item) or _is_table(item) else _written(item)
         for name, item in _named(value)
     }
 
@@ -122,9 +121,15 @@ def _named(value: Any) -> Iterator[tuple[str, Any]]:
             yield escape_control(str(name))[:MAX_CHARS], value[name]
 
 
+def _is_plain(item: object) -> bool:
+    if isinstance(item, float):
+        return math.isfinite(item)
+    return isinstance(item, int) and abs(item) <= MAX_NUMBER
+
+
 def _is_table(item: object) -> bool:
     return isinstance(item, dict) and all(
-        isinstance(number, int) and not isinstance(number, bool) for number in item.values()
+        _is_plain(number) and not isinstance(number, bool | float) for number in item.values()
     )
 
 

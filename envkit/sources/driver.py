@@ -31,6 +31,8 @@ _KERNEL_MODULE = re.compile(r"Kernel Module(?: for \S{1,20})?\s{1,20}(\d{2,4}(?:
 _VERSION = re.compile(r"\d{2,4}(?:\.\d{1,5}){1,3}")
 #: Tegra's `libcuda.so.1.1` has an interface number there, not a driver version.
 _LIBRARY_VERSION = re.compile(r"libcuda\.so\.(\d{3,4}(?:\.\d{1,5}){1,3})")
+#: NVML_ERROR_GPU_IS_LOST, NVML_ERROR_RESET_REQUIRED, NVML_ERROR_UNKNOWN
+_LOST: Final = frozenset({15, 16, 999})
 
 
 def driver_facts(
@@ -215,6 +217,7 @@ def _nvml_error(answers: Answers) -> Observed[str]:
     if silent is not None:
         return Known(value=readable(silent), source=NVML)
     failed = _first_error(answers.nvml.driver_version, answers.nvml.gpu_count)
+    failed = failed or _lost_gpu(answers)
     if failed is not None:
         return Known(value=failed, source=NVML)
     return Absent(source=NVML, reason="NVML worked")
@@ -225,9 +228,18 @@ def _first_error(*questions: Asked | None) -> str | None:
     return next((nvml_words(error) for error in errors), None)
 
 
+def _lost_gpu(answers: Answers) -> str | None:
+    """Return what NVML says of a GPU that fell off the bus: NVML works, that GPU does not."""
+    for gpu in answers.gpus:
+        asked = gpu.values.get("name")
+        if gpu.api == "nvml" and asked and asked.error and asked.error.code in _LOST:
+            return f"GPU {gpu.index}: {nvml_words(asked.error)}"
+    return None
+
+
 def nvml_words(error: Failure) -> str:
     """Return NVML's text with its number, which newer and older texts have in common."""
-    text = readable(error.message) or "unknown error"
+    text = readable(error.message) or "NVML gives no reason"
     return f"{text} (NVML error {error.code})" if error.code else text
 
 

@@ -120,8 +120,7 @@ class _Owner:
 
     def processes(self, listed: list[dict[str, Any]]) -> Observed[tuple[GpuProcess, ...]]:
         """Return the processes, largest first."""
-        pids = {entry.get("pid") for entry in listed}
-        if listed and not self._comparable and not pids & self._own:
+        if listed and not self._comparable:
             reason = (
                 f"{len(listed)} processes hold memory, but this container does not show the "
                 "host's process numbers, so envkit's own cannot be told from others"

@@ -8,15 +8,19 @@ is changed on any GPU and no CUDA context is made.
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import importlib
 import json
 import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
-from typing import Any
+
+TYPE_CHECKING = False  # importing `typing` costs 3 ms, and `hashlib` too, which waits for a GPU
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any, TypeAlias
+
+    Say: TypeAlias = Callable[..., None]
 
 #: `CUresult` numbers that an installation can answer with, for a libcuda that cannot name them.
 CUDA_ERRORS = {
@@ -30,8 +34,6 @@ CUDA_ERRORS = {
 #: `CUdevice_attribute` numbers.
 _CAPABILITY_MAJOR, _CAPABILITY_MINOR = 75, 76
 _MAX_GPUS = 64
-
-Say = Callable[..., None]
 
 
 def main() -> None:
@@ -98,7 +100,8 @@ def text_of(value: Any) -> str:
 
 def uuid_hash(uuid: str) -> str:
     """Return what is kept of a UUID; the UUID itself never leaves this process."""
-    return hashlib.sha256(uuid.encode()).hexdigest()[:16]
+    digest: str = importlib.import_module("hashlib").sha256(uuid.encode()).hexdigest()
+    return digest[:16]
 
 
 # --- NVML ---------------------------------------------------------------------------------------
@@ -111,7 +114,9 @@ def ask_nvml(request: dict[str, Any], say: Say) -> None:
     if handle is None:
         say("nvml", found=is_broken, error={"code": 0, "message": reason})
         return
-    sys.path.insert(0, request["pynvml_folder"])
+    if request["pynvml_folder"]:
+        # Last: a folder of packages must not stand in front of the standard library.
+        sys.path.append(request["pynvml_folder"])
     try:
         nvml = importlib.import_module("pynvml")
     except ImportError as error:

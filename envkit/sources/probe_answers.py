@@ -145,7 +145,7 @@ def ask_driver(  # noqa: PLR0913 (the parts that a test replaces, each by its na
 
     Args:
         environ: the environment that the target runs in; its LD_LIBRARY_PATH decides which
-            libraries are found. CUDA_VISIBLE_DEVICES is left out.
+            libraries are found. The child takes CUDA_VISIBLE_DEVICES out for itself.
         limit_s: how long each library may take.
         python: the interpreter of the child.
         pynvml_folder: the folder that holds `pynvml.py`; by default the one envkit imports.
@@ -159,15 +159,14 @@ def ask_driver(  # noqa: PLR0913 (the parts that a test replaces, each by its na
     request = {
         "nvml_libraries": list(nvml_libraries if nvml_libraries is not None else names[0]),
         "cuda_libraries": list(cuda_libraries if cuda_libraries is not None else names[1]),
-        "pynvml_folder": str(pynvml_folder or _own_pynvml()),
+        "pynvml_folder": str(pynvml_folder or _own_pynvml() or ""),
         "limit_s": limit_s,
     }
-    kept = {name: text for name, text in environ.items() if name != "CUDA_VISIBLE_DEVICES"}
     ended = run(
         [python, "-I", "-S", "-B", str(PROBE)],
         timeout_s=limit_s + MARGIN_S,
         stdin=msgspec.json.encode(request),
-        env=kept,
+        env=environ,
         max_stdout_bytes=1 << 20,
     )
     if isinstance(ended, NotStarted):
@@ -250,10 +249,10 @@ def _silent(reason: str) -> Answers:
     return Answers(why_silent={"nvml": reason, "libcuda": reason})
 
 
-def _own_pynvml() -> Path:
+def _own_pynvml() -> Path | None:
     try:
         spec = importlib.util.find_spec("pynvml")
     except (ImportError, ValueError):
         spec = None
     # Without it the child says that it cannot import pynvml.
-    return Path(spec.origin).parent if spec is not None and spec.origin else Path()
+    return Path(spec.origin).parent if spec is not None and spec.origin else None

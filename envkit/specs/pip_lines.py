@@ -8,6 +8,7 @@ from typing import Final
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
+from envkit.model.conda_version import parse_constraint
 from envkit.model.environment_spec import PipDependency
 
 _LONG: Final = {
@@ -49,6 +50,8 @@ def read_pip_line(text: str, line: int, selector: str | None) -> PipDependency:
     except InvalidRequirement as error:
         message = f"{plain[:80]!r} is not a requirement as pip reads them"
         raise ValueError(message) from error
+    if requirement.specifier:
+        parse_constraint(str(requirement.specifier))  # later readers may rely on it
     return PipDependency(
         text=text,
         line=line,

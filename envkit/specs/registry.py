@@ -30,7 +30,9 @@ _LARGEST_BYTES: Final = 1 << 20
 _NAME: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _VERSION: Final = re.compile(r"(0|[1-9]\d{0,5})\.(0|[1-9]\d{0,5})\.(0|[1-9]\d{0,5})")
 _HASH: Final = re.compile(r"sha256:[0-9a-f]{64}")
-_VIRTUAL: Final = frozenset({"__cuda", "__glibc", "__archspec", "__linux", "__unix", "__osx", "__win"})
+_VIRTUAL: Final = frozenset(
+    {"__cuda", "__glibc", "__archspec", "__linux", "__unix", "__osx", "__win"}
+)
 
 
 class Needs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -122,13 +124,21 @@ def read_registry(folder: Path) -> Registry:
     table = _read(path)
     if table.get("schema") != REGISTRY_SCHEMA:
         raise _wrong(path, f'`schema` is not "{REGISTRY_SCHEMA}"')
+    tables = table.get("spec", {})
+    if not isinstance(tables, dict):
+        raise _wrong(path, "`spec` is not a table of tables")
+    return Registry(
+        folder=folder, specs={name: _entry(path, name, one) for name, one in tables.items()}
+    )
+
+
+def _entry(path: Path, name: str, table: Any) -> Entry:
     try:
-        specs = msgspec.convert(table.get("spec", {}), dict[str, Entry])
-        for name, entry in specs.items():
-            _check(name, entry)
+        entry = msgspec.convert(table, Entry)
+        _check(name, entry)
     except (msgspec.ValidationError, ValueError) as error:
-        raise _wrong(path, str(error)) from error
-    return Registry(folder=folder, specs=specs)
+        raise _wrong(path, f"spec.{name[:60]}: {error}") from error
+    return entry
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -147,15 +157,15 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _check(name: str, entry: Entry) -> None:
     if not _NAME.fullmatch(name):
-        message = f"spec.{name}: names are small letters, digits and hyphens"
+        message = "names are small letters, digits and hyphens"
         raise ValueError(message)
     version_key(entry.version)
     if not _HASH.fullmatch(entry.content_hash):
-        message = f"spec.{name}.content_hash: {entry.content_hash[:80]!r} is not sha256:..."
+        message = f"content_hash: {entry.content_hash[:80]!r} is not sha256:..."
         raise ValueError(message)
     unknown = set(entry.virtual_packages) - _VIRTUAL
     if unknown or not entry.platforms:
-        message = f"spec.{name}: no platform, or unknown virtual packages {sorted(unknown)}"
+        message = f"no platform, or unknown virtual packages {sorted(unknown)}"
         raise ValueError(message)
     _check_needs(entry)
 

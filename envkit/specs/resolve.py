@@ -1,4 +1,4 @@
-"""What SPEC on the command line means: a path, or a name of the registry with or without version."""
+"""What SPEC on the command line means: a path, or a name of the registry."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ def resolve_spec(asked: str, *, registry: Registry | None = None) -> ResolvedSpe
     shipped = registry or read_registry(folders.environments())
     name, version = found["name"], found["version"]
     if name not in shipped.specs:
-        raise _no_such(f"There is no spec {name!r}", name, list(shipped.specs))
+        raise _not_registered(name, list(shipped.specs))
     if version is None or version == shipped.specs[name].version:
         return _registered(shipped, name, asked)
     if version not in shipped.versions(name):
         known = [f"{name}@{one}" for one in (*shipped.versions(name), shipped.specs[name].version)]
-        raise _no_such(f"There is no version {version!r} of {name}", asked, known)
+        raise _not_registered(asked, known)
     return _registered(read_registry(shipped.archived(name, version)), name, asked)
 
 
@@ -97,8 +97,8 @@ def _from_path(path: Path, asked: str) -> ResolvedSpec:
     return ResolvedSpec(asked=asked, path=path, lock_path=lock_beside(path))
 
 
-def _no_such(message: str, asked: str, known: list[str]) -> UsageError:
+def _not_registered(asked: str, known: list[str]) -> UsageError:
     near = difflib.get_close_matches(asked, known, n=3, cutoff=0.5)
     hint = f" Did you mean {' or '.join(near)}?" if near else ""
     step = f"There are {', '.join(sorted(set(known)))}; a path works too."
-    return UsageError(f"{message}.{hint}", next_step=step)
+    return UsageError(f"The registry has no spec {asked!r}.{hint}", next_step=step)

@@ -7,7 +7,7 @@ depth and number of nodes are bounded before anything grows.
 from __future__ import annotations
 
 import re
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 import yaml
@@ -18,7 +18,9 @@ MAX_BYTES: Final = 1 << 20
 MAX_DEPTH: Final = 16
 MAX_NODES: Final = 50_000
 _NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
-_NEXT_STEP: Final = "Correct the file; `conda env create` would not read it either, or not as meant."
+_NEXT_STEP: Final = (
+    "Correct the file; `conda env create` would not read it either, or not as meant."
+)
 #: libyaml where PyYAML was built with it (all published wheels are); the other one is only slower.
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _BREAK: Final = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
@@ -72,7 +74,7 @@ def read_tree(content: bytes, *, origin: str) -> Node | None:
         raise invalid(origin, None, f"it is not UTF-8: {error.reason}") from error
     builder = _Builder(origin, _BREAK.split(text))
     try:
-        for event in yaml.parse(text, Loader=_LOADER):  # noqa: S506 (parser events: no object is made)
+        for event in yaml.parse(text, Loader=_LOADER):
             builder.take(event)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
@@ -135,12 +137,17 @@ class _Builder:
 
     def _node(self, event: yaml.NodeEvent, line: int) -> None:
         if isinstance(event, yaml.ScalarEvent):
-            end = event.end_mark
-            rest = self._lines[end.line][end.column :] if end.line < len(self._lines) else ""
+            rest = self._after(event.end_mark)
             self._add(Scalar(text=event.value, line=line, rest=rest, quoted=bool(event.style)))
         else:
             is_mapping = isinstance(event, yaml.MappingStartEvent)
             self._open.append(_Open(line, is_mapping=is_mapping))
+
+    def _after(self, end: Any) -> str:
+        if end is None or end.line >= len(self._lines):
+            return ""
+        after: str = self._lines[end.line][end.column :]
+        return after
 
     def _add(self, node: Node) -> None:
         if not self._open:

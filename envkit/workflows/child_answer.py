@@ -90,7 +90,7 @@ def _torch(
         prefix=prefix,
         environ=environ,
         failure=import_failure(run),
-        why_missing=describe(run),
+        why_missing=probes_problem(run) or "the child did not tell",
         self_tests=[msgspec.to_builtins(test) for test in tests],
         stderr=run.stderr_tail.encode("utf-8", "backslashreplace"),
     )

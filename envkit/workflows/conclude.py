@@ -94,12 +94,14 @@ def _missing(fingerprint: Fingerprint) -> str:
     for layer in LAYERS:
         for name, probe in getattr(fingerprint.layers, layer).items():
             probes[f"{layer} {name}"] = probe
-    lost = {name: one for name, one in probes.items() if one.status in {"failed", "not_run"}}
-    if not lost:
-        return "" if probes else "no probe was run"
-    name, first = next(iter(lost.items()))
-    because = f": {first.reason}" if first.reason else ""
-    return f"{len(lost)} of {len(probes)} probes gave nothing, first {name}{because}"
+    # Not those that were not run: that this torch or this device has nothing to run is no fault.
+    failed = {name: one for name, one in probes.items() if one.status == "failed"}
+    if failed:
+        name, first = next(iter(failed.items()))
+        because = f": {first.reason}" if first.reason else ""
+        return f"{len(failed)} of {len(probes)} probes failed, first {name}{because}"
+    ran = any(one.status != "not_run" for one in probes.values())
+    return "" if ran else "no probe could be run"
 
 
 def _waivers(request: RequestFacts) -> list[Waiver]:

@@ -16,7 +16,7 @@ import msgspec
 from envkit import process
 from envkit.model.facts import DriverFacts, Facts, GpuFacts
 from envkit.model.fingerprint import Fingerprint
-from envkit.model.observed import Known, NotApplicable, Observed, Unreadable
+from envkit.model.observed import Known, NotApplicable, Observed, Unreadable, value_of
 from envkit.model.report import Report, Target
 from envkit.probes.events import ChildRequest, Progress, Stage
 from envkit.probes.launch import ChildRun
@@ -35,7 +35,9 @@ OnProgress = Callable[[Progress | Stage], None]
 class FingerprintOf(Protocol):
     """Puts a child's probes together; None when there is nothing to put together."""
 
-    def __call__(self, run: ChildRun, *, challenge: str | None) -> Fingerprint | None:
+    def __call__(
+        self, run: ChildRun, *, challenge: str | None, processor: str | None
+    ) -> Fingerprint | None:
         """Return the fingerprint."""
 
 
@@ -81,7 +83,9 @@ def _look(
     facts, fingerprint = files.result(), None
     if run is not None:
         facts = readers.imported(target, facts, run)
-        fingerprint = readers.fingerprint(run, challenge=request.challenge)
+        fingerprint = readers.fingerprint(
+            run, challenge=request.challenge, processor=value_of(facts.host.cpu_model)
+        )
         facts = _with_conformity(facts, fingerprint)
     driver, gpus = driver_and_gpus.result()
     asked = request.facts(_suite_fact(request, run, fingerprint))

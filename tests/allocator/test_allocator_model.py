@@ -263,6 +263,31 @@ def test_an_observed_address_has_64_bits(hint: int) -> None:
         CachingAllocator().malloc(1, addr_hint=hint)
 
 
+def test_an_observed_address_may_not_lie_on_another_segment() -> None:
+    allocator = CachingAllocator()
+    allocator.malloc(40 * MIB, addr_hint=0x1000_0000)
+    for hint in (0x1000_0000, 0x1000_0000 + 38 * MIB, 0x1000_0000 - 38 * MIB):
+        with pytest.raises(ValueError, match="another segment is there"):
+            allocator.malloc(40 * MIB, addr_hint=hint)
+    allocator.malloc(40 * MIB, addr_hint=0x1000_0000 - 40 * MIB)
+
+
+def test_released_addresses_can_be_observed_again() -> None:
+    for conf in ("", "expandable_segments:True"):
+        allocator = CachingAllocator(conf)
+        for _ in range(2):
+            address = allocator.malloc(40 * MIB, addr_hint=0x1000_0000)
+            assert address == 0x1000_0000
+            allocator.free(address)
+            allocator.empty_cache()
+
+
+def test_addresses_of_our_own_keep_clear_of_observed_ones() -> None:
+    allocator = CachingAllocator(bump_base=0x1000_0000)
+    allocator.malloc(40 * MIB, addr_hint=0x1000_0000 + 10 * MIB)
+    assert allocator.malloc(40 * MIB) == 0x1000_0000 + 50 * MIB
+
+
 def test_freeing_twice_is_an_error() -> None:
     allocator = CachingAllocator()
     address = allocator.malloc(1)

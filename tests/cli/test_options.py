@@ -20,6 +20,7 @@ OPTIONS = {
         *("--exit-zero", "--format", "--json"),
         *EVERYWHERE,
     ],
+    "lint": ["--format", "--json", "-o", "--fail-on", "--exit-zero", *EVERYWHERE],
     "explain": EVERYWHERE,
     "rules": EVERYWHERE,
     "completion": EVERYWHERE,

@@ -74,8 +74,9 @@ def test_crash_of_cuda_is_placed_and_the_build_is_still_known(target: Target) ->
     target.module("torch.", GPU_TORCH + crash)
     run = target.run()
     assert run.outcome == launch.Finished()
-    (error,) = run.errors
-    assert (error.stage, error.type, error.message) == ("cuda_init", "crashed", "SIGSEGV")
+    crashed, unusable = run.errors
+    assert (crashed.stage, crashed.type, crashed.message) == ("cuda_init", "crashed", "SIGSEGV")
+    assert (unusable.stage, unusable.type) == ("device", "DeviceUnusable")
     assert run.facts["torch"]["cuda_version"] == "13.0"
     assert run.facts["torch"]["arch_list"] == ["sm_80", "sm_90"]
     assert "SIGSEGV" in run.facts["torch"]["cuda_available"]["unreadable"]
@@ -86,7 +87,52 @@ def test_hang_of_cuda_is_placed(target: Target) -> None:
     target.module("torch.", GPU_TORCH + "cuda.init = lambda: time.sleep(600)")
     run = target.run(time_limit_s=3.0)
     assert run.outcome == launch.Finished()
-    assert [(error.stage, error.type) for error in run.errors] == [("cuda_init", "timed_out")]
+    assert [(error.stage, error.type) for error in run.errors] == [
+        ("cuda_init", "timed_out"),
+        ("device", "DeviceUnusable"),
+    ]
+
+
+POISONED = """
+marked = None
+def mark(answer):
+    global marked
+    marked = os.getpid()
+    return answer
+cuda.init = lambda: None
+cuda._is_in_bad_fork = lambda: marked is not None and marked != os.getpid()
+cuda.get_arch_list = lambda: mark(["sm_90"])
+"""
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "_C._cuda_getArchFlags = lambda: mark('sm_90')",
+        "_C._cudnn = types.SimpleNamespace(getCompileVersion=lambda: mark((9, 1, 0)))",
+        "compiled_with_cxx11_abi = lambda: mark(True)",
+        "get_num_threads = lambda: mark(4)",
+        "get_default_dtype = lambda: mark('float32')",
+        "__config__ = types.SimpleNamespace(show=lambda: mark('text'))",
+    ],
+)
+def test_no_question_about_the_build_spoils_cuda_for_later_forks(
+    target: Target, question: str
+) -> None:
+    # Measured on an H200, torch 2.11: one such question made CUDA unusable in every fork.
+    target.module("torch.", GPU_TORCH + POISONED + question)
+    run = target.run()
+    assert run.errors == ()
+    assert "absent" in run.facts["torch"]["cuda_init_error"]
+
+
+def test_a_gpu_that_torch_promises_and_that_does_not_start_is_not_passed_over(
+    target: Target,
+) -> None:
+    target.module("torch.", GPU_TORCH + "def fail(): raise RuntimeError('no')\ncuda.init = fail")
+    run = target.run(device="auto")
+    assert [error.type for error in run.errors] == ["DeviceUnusable"]
+    assert run.self_test is None
 
 
 def test_a_card_that_is_asked_for_and_not_there(target: Target) -> None:

@@ -159,7 +159,9 @@ def test_rule(code: str, status: Status, changes: dict[str, Any]) -> None:
 def test_a_finding_names_floor_source_and_the_build_that_would_run() -> None:
     found = finding("DRV002", **OLD_DRIVER)
     assert [one.seen for one in found.evidence][:2] == ["470.129.06", "525.60.13"]
-    assert "compat/data/driver.yaml" in found.evidence[1].source
+    row, _, sources = found.evidence[1].source.partition(": ")
+    assert row == "compat/data/driver.yaml, floors 12"
+    assert sources.startswith("https://docs.nvidia.com/")
     assert found.fix.command is not None
     assert "torch==2.7.1" in found.fix.command
     assert "https://download.pytorch.org/whl/cu118" in found.fix.command

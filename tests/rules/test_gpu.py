@@ -132,6 +132,18 @@ CASES: list[tuple[str, Status, dict[str, Any]]] = [
     ("GPU008", FAIL, {**CPU_BUILD, "torch_accelerator": "npu"}),
     ("GPU008", FAIL, {**CPU_BUILD, "pip_distributions": packages(torch_npu="2.5.1")}),
     ("GPU008", FAIL, {**NO_GPU, "torch_cuda_available": True, "torch_version": "2.5.0"}),
+    ("GPU008", FAIL, {**ROCM, "torch_version": "2.9.0+rocmsdk20251116", "torch_hip": NOT_KNOWN}),
+    (
+        "GPU008",
+        FAIL,
+        {
+            "torch_version": "2.10.0",
+            "torch_cuda": "10.2",
+            "torch_devices": NOT_KNOWN,
+            "gpus_devices": UNREADABLE,
+            "driver_version": UNREADABLE,
+        },
+    ),
     ("GPU008", SKIP, NO_TORCH),
     ("GPU008", UNKNOWN, NOTHING_OF_TORCH),
     ("GPU009", PASS, {}),

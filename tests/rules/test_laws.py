@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from judged import BROKEN, CPU_BUILD, GOOD, NO_GPU, OLD_DRIVER, ROCM, facts, gpu, known, raised
 
+from envkit.compat import tables
+from envkit.compat.tables import ArchList, Build
 from envkit.model.facts import Facts
 from envkit.model.finding import Severity, Status
 from envkit.model.observed import NOT_RECORDED, Absent, Known, NotApplicable, Unreadable
@@ -67,7 +69,16 @@ CHANGES: tuple[dict[str, Any], ...] = (
 def machines(draw: st.DrawFn) -> Facts:
     version, cuda = draw(BUILDS)
     driver = draw(DRIVERS)
+    build = tables.build_of(version, version.partition("+")[2])
+    architectures = tables.arch_list(version, version.partition("+")[2], "linux_x86_64")
+    assert isinstance(build, Build)
+    assert isinstance(architectures, ArchList)
     chosen: dict[str, Any] = {
+        # What was measured agrees with the tables: two sources that contradict each other are
+        # no machine, and the measured one counts.
+        "torch_arch_list": architectures.archs,
+        "torch_cudnn_compiled": tables.cudnn_encode(tables.parse_cudnn(build.cudnn or "9.1.0")),
+        "driver_cuda_version": NOT_RECORDED,
         "torch_version": version,
         "torch_cuda": cuda,
         "driver_version": "{}.{}.{:02}".format(*driver),

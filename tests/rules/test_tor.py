@@ -96,6 +96,8 @@ CASES: list[tuple[str, Status, dict[str, Any]]] = [
     ("TOR005", FAIL, pip(torchvision="0.20.0")),
     ("TOR005", FAIL, pip(torchvision="0.19.1")),
     ("TOR005", FAIL, pip(torchaudio="2.4.0")),
+    ("TOR005", FAIL, pip(torchaudio="2.5.0")),
+    ("TOR005", PASS, pip(torchaudio="2.5.1")),
     ("TOR005", FAIL, pip(torchvision="0.20.1+cu121")),
     ("TOR005", FAIL, pip(torchvision="0.20.1+cpu")),
     ("TOR005", FAIL, {**pip(torchvision="0.20.1"), "host_os": "windows"}),
@@ -111,7 +113,8 @@ CASES: list[tuple[str, Status, dict[str, Any]]] = [
     ("TOR005", UNKNOWN, NO_PACKAGES),
     ("TOR006", PASS, {}),
     ("TOR006", FAIL, {"python_version": "3.14.0"}),
-    ("TOR006", FAIL, {"python_version": "3.8.19"}),
+    ("TOR006", FAIL, {"python_version": "3.9.19"}),
+    ("TOR006", FAIL, {"python_version": "3.8.19", "torch_version": "2.4.1+cu121"}),
     ("TOR006", SKIP, NO_TORCH),
     ("TOR006", UNKNOWN, {"python_version": UNREADABLE}),
     ("TOR006", UNKNOWN, {"torch_version": "2.99.0"}),
@@ -194,6 +197,17 @@ def test_import_failures_are_told_apart(message: str, kind: str) -> None:
     assert kind in next(one.seen for one in found.evidence if one.what == "kind")
 
 
+@pytest.mark.parametrize(
+    ("how", "kind"),
+    [("timed_out", "in time"), ("crashed", "crashed"), ("exited", "ended Python")],
+)
+def test_an_import_that_said_nothing_is_told_by_its_end(how: Any, kind: str) -> None:
+    failure = ImportFailure(how=how, message="importing_torch")
+    found = finding("TOR002", **raised("") | {"torch_import_failure": failure})
+    assert kind in next(one.seen for one in found.evidence if one.what == "kind")
+    assert found.severity is Severity.ERROR
+
+
 def test_a_cpu_build_by_conda_is_mended_by_conda() -> None:
     record = CondaPackage(
         name="pytorch", version="2.5.1", build="cpu_mkl_py312_0", channel="conda-forge"
@@ -220,7 +234,9 @@ def test_cpuonly_is_named() -> None:
 def test_uv_is_asked_where_uv_installed() -> None:
     found = finding("TOR003", **CPU_BUILD, torch_installer="uv")
     assert found.fix.command is not None
-    assert found.fix.command.startswith("uv pip install --python ~/vit/bin/python")
+    assert found.fix.command.startswith(
+        "uv pip install --python ~/vit/bin/python --reinstall-package torch torch=="
+    )
 
 
 @pytest.mark.parametrize(

@@ -160,6 +160,17 @@ def test_what_was_looked_for_and_could_not_be_read_has_no_verdict() -> None:
     assert "no permission" in given.headline
 
 
+def test_a_paste_that_could_not_collect_something_is_judged_on_the_rest() -> None:
+    blind: dict[str, Any] = {"torch_cuda_available": UNREADABLE, "driver_version": UNREADABLE}
+    given = verdict(Probes(), **blind, request_device=NOTHING.request.device)
+    assert given.exit_code == 0
+
+
+def test_a_record_without_torch_facts_does_not_claim_that_torch_is_right() -> None:
+    given = verdict(Probes(), **NOTHING_OF_TORCH, request_device=NOTHING.request.device)
+    assert "its torch is not known" in given.headline
+
+
 def test_what_could_not_be_read_does_not_matter_where_cuda_was_measured_to_work() -> None:
     blind: dict[str, Any] = {
         f"driver_{name}": UNREADABLE

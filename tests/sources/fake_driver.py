@@ -18,7 +18,7 @@ LIBCUDA = r"""
 #include <signal.h>
 int cuDriverGetVersion(int *v) { *v = VERSION; return VERSION ? 0 : 34; }
 int cuInit(unsigned flags) {
-    printf("noise that a library prints\n"); fflush(stdout);
+    printf("noise that a library prints"); fflush(stdout);
     if (getenv("CUDA_VISIBLE_DEVICES")) return 100;
     BEFORE_INIT;
     return INIT;
@@ -60,7 +60,7 @@ class Record:
         self.__dict__.update(fields)
 
 def nvmlInit():
-    print("noise that a library prints")
+    print("noise that a library prints", end="", flush=True)
     {on_init}
 
 def nvmlSystemGetDriverVersion(): return b"570.86.15"

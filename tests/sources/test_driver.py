@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from envkit.model.facts import CudaError, DriverFacts
-from envkit.model.observed import Absent, Known, NotApplicable, Unreadable
+from envkit.model.observed import Absent, Known, NotApplicable, Unreadable, value_of
 from envkit.sources.driver import driver_facts, read_kernel_module
 from envkit.sources.probe_answers import (
     Answers,
@@ -16,6 +16,7 @@ from envkit.sources.probe_answers import (
     CudaInit,
     CudaVersion,
     Failure,
+    GpuAnswer,
     LibCuda,
     Nvml,
 )
@@ -104,6 +105,13 @@ def test_libraries_without_a_loaded_kernel_module_are_no_driver(tmp_path: Path) 
     nvml = Nvml(found=True, error=Failure(code=9, message="Driver Not Loaded"))
     found = facts(tmp_path, nvml=nvml, libcuda=NO_LIBCUDA)
     assert isinstance(found.version, Absent)
+
+
+def test_a_kernel_side_that_cannot_be_read_is_not_no_driver(tmp_path: Path) -> None:
+    files = {"proc/driver/nvidia/version/": ""}
+    found = facts(tmp_path, files, nvml=NO_NVML, libcuda=NO_LIBCUDA)
+    assert isinstance(found.version, Unreadable)
+    assert "not a regular file" in found.version.reason
 
 
 def test_without_nvml_the_library_tells_the_version(tmp_path: Path) -> None:
@@ -197,6 +205,20 @@ def test_a_version_that_is_none_is_not_believed(tmp_path: Path) -> None:
     )
     found = facts(tmp_path, nvml=nvml, libcuda=NO_LIBCUDA)
     assert isinstance(found.version, Unreadable)
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [(15, "GPU 1: GPU is lost (NVML error 15)"), (4, None)],  # 4: not ours to use, no failure
+)
+def test_a_lost_gpu_is_an_error_of_nvml(tmp_path: Path, code: int, words: str | None) -> None:
+    lost = {"name": Asked(error=Failure(code=code, message="GPU is lost"))}
+    gpus = (
+        GpuAnswer(api="nvml", index=0, values={"name": Asked(value="Fake H100")}),
+        GpuAnswer(api="nvml", index=1, values=lost),
+    )
+    found = facts(tmp_path, **{**WORKS, "gpus": gpus})
+    assert value_of(found.nvml_error) == words
 
 
 def test_outside_linux_the_kernel_and_paths_do_not_apply(tmp_path: Path) -> None:

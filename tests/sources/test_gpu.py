@@ -115,7 +115,7 @@ def test_our_own_process_is_told_by_its_number() -> None:
 
 
 def test_in_a_container_process_numbers_cannot_be_compared() -> None:
-    gpu = one(nvml_says(VALUES), own_pids=[7], pids_are_ours=False)
+    gpu = one(nvml_says(VALUES), own_pids=[42], pids_are_ours=False)
     assert isinstance(gpu.processes, Unreadable)
     assert "2 processes" in gpu.processes.reason
     empty = {**VALUES, "processes": Asked(value=[])}

@@ -50,6 +50,14 @@ def test_the_metadata_that_conda_writes_do_not_make_a_file_pips(tmp_path: Path) 
     assert owners(tmp_path, file) == {file: "pytorch"}
 
 
+def test_only_the_whole_name_counts(tmp_path: Path) -> None:
+    record = "xlib/a.so.1,,\nlib/a.so.10,,\nlib/a.so,,\n"
+    plant(tmp_path, dist_info(SITE, "other", "1", RECORD=record))
+    file = f"{SITE}/lib/a.so.1"
+    plant(tmp_path, {file: ""})
+    assert owners(tmp_path, file) == {}
+
+
 def test_a_prefix_that_is_a_link(tmp_path: Path) -> None:
     environment(tmp_path / "real")
     (tmp_path / "link").symlink_to("real")

@@ -97,6 +97,18 @@ def test_the_real_pynvml_gives_nvmls_number(tmp_path: Path) -> None:
     assert "version mismatch" in found.nvml.error.message  # pynvml has a text of its own for it
 
 
+def test_without_pynvml_nothing_of_the_current_folder_is_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_pynvml(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("envkit.sources.probe_answers._own_pynvml", lambda: None)
+    found = ask(nvml=LOADABLE)
+    assert found.nvml is not None
+    assert found.nvml.error is not None
+    assert "No module named 'pynvml'" in found.nvml.error.message
+
+
 def test_a_broken_pynvml_is_an_error_of_nvml(tmp_path: Path) -> None:
     folder = write_pynvml(tmp_path)
     (folder / "pynvml.py").write_text("raise ImportError('half installed')", encoding="ascii")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from envkit.sources.redacted import (
@@ -63,6 +63,7 @@ def test_a_cut_text_says_so() -> None:
     assert clipped("xxxx", 4) == "xxxx"
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.text(), st.text(min_size=1).filter(lambda text: not set(text) & set("/@ \t\n\r\f\v?#")))
 def test_nothing_harmful_is_left(text: str, secret: str) -> None:
     shown = redact(f"{text} https://user:{secret}@host/", homes=(), limit=10_000)

@@ -171,6 +171,7 @@ def test_a_torch_in_the_users_folder_comes_before_the_environments(tmp_path: Pat
 
 def test_a_checkout_on_pythonpath_has_neither_installer_nor_channel(tmp_path: Path) -> None:
     plant(tmp_path / "env", wheel("2.5.1"))
+    plant(tmp_path / "env", conda_record("pytorch", "2.5.1", "cuda126_py311_h1"))
     plant(tmp_path, {"checkout/torch/version.py": VERSION_FILE})
     found = read(tmp_path / "env", {"PYTHONPATH": str(tmp_path / "checkout")})
     assert known(found.version) == "2.6.0+cu124"

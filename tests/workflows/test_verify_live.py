@@ -105,6 +105,14 @@ def test_a_probe_that_gives_nothing_makes_it_incomplete() -> None:
     assert "1 of 2 probes" in report.verdict.headline
 
 
+def test_probes_that_do_not_apply_are_no_lack_unless_none_is_left() -> None:
+    skipped = ProbeResult(status="not_run", values=None, digest=None, reason="an old torch")
+    report = run(fingerprint=lambda *_, **__: fingerprint(conv=skipped))
+    assert report.verdict.exit_code == 0
+    report = run(fingerprint=lambda *_, **__: fingerprint(matmul=skipped))
+    assert report.verdict.exit_code == 3
+
+
 def test_an_unstable_probe_is_no_lack() -> None:
     unstable = ProbeResult(status="unstable", values=None, digest=None, reason="atomics")
     assert run(fingerprint=lambda *_, **__: fingerprint(conv=unstable)).verdict.exit_code == 0

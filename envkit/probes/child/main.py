@@ -18,7 +18,7 @@ from typing import Any, Optional
 from . import torch_api
 from .device_facts import comparability_key, device_facts, usable
 from .flags import FlagRefused, set_flags
-from .fork import Job, end_forks_on_sigterm, run_jobs
+from .fork import Job, can_fork, end_forks_on_sigterm, run_jobs
 from .jobs import tell_result
 from .mapped_libraries import mapped_libraries
 from .protocol import Emitter
@@ -67,14 +67,36 @@ def _answer(request: "dict[str, Any]", emit: Emitter) -> None:
         return
     tasks = request["tasks"]
     if "facts" in tasks:
-        emit.stage("build_facts")
-        emit("facts", family="torch", values=build_facts(torch))
+        _look_at_build(emit, deadline)
     device = _look_at_device(torch, request, emit, deadline)
     if "fingerprint" in tasks and device and flags_are_set:
         emit.stage("fingerprint")
         suite = importlib.import_module("_envkit_child.suite")
         name = suite_name(request["suite"], device)
         suite.run(dict(request, device=device, suite=name), emit, torch_api)
+
+
+def _look_at_build(emit: Emitter, deadline: float) -> None:
+    """Read the facts of the build, in a fork where there is one.
+
+    Some of torch's harmless-looking questions leave a mark with which CUDA refuses to start in any
+    child forked later (seen on an H200, torch 2.11: asking for the list of architectures).
+    """
+    if not can_fork():
+        look_at_build({}, emit)
+        return
+    limit_s = max(1.0, min(DEVICE_LIMIT_S, deadline - time.monotonic()))
+    result = run_jobs([Job("build", look_at_build, {}, limit_s)], emit, {})[0]
+    if not result.ok:
+        result.emit_error(emit, "build_facts")
+
+
+def look_at_build(_args: "dict[str, Any]", emit: Emitter) -> None:
+    """Job: what torch says of its build, its switches and its threads."""
+    import torch
+
+    emit.stage("build_facts")
+    emit("facts", family="torch", values=build_facts(torch))
 
 
 def suite_name(asked: str, device: str) -> str:
@@ -107,19 +129,19 @@ def _look_at_device(
     asked = request.get("device") or "auto"
     report = "facts" in request["tasks"]
     if not report and (asked == "cpu" or not is_cuda_build(torch)):
-        return _concrete(asked, CPU_BUILD, emit)
+        return _concrete(asked, CPU_BUILD, emit, promised=False)
     limit_s = max(1.0, min(DEVICE_LIMIT_S, deadline - time.monotonic()))
     job = Job("device", look_at_device, {"device": asked, "report": report}, limit_s)
     result = run_jobs([job], emit, request)[0]
     if result.ok:
-        return _concrete(asked, result.value, emit)
+        return _concrete(asked, result.value["unusable"], emit, promised=result.value["promised"])
     result.emit_error(emit, "cuda_init")
     reason = "the child that looked at it ended early: {} in stage {}".format(
         result.reason, result.stage or "start"
     )
     if report:
         emit("facts", family="torch", values=_unknown(reason))
-    return _concrete(asked, reason, emit)
+    return _concrete(asked, reason, emit, promised=True)
 
 
 def _unknown(reason: str) -> "dict[str, Any]":
@@ -127,35 +149,50 @@ def _unknown(reason: str) -> "dict[str, Any]":
     return {name: unreadable(reason) for name in names}
 
 
-def _concrete(asked: str, unusable: str, emit: Emitter) -> "Optional[str]":
-    """Return the device to measure, given why the one asked for cannot be used (empty: it can)."""
-    if asked == "auto":
-        return "cpu" if unusable else "cuda:0"
-    if asked == "cpu" or not unusable:
+def _concrete(asked: str, unusable: str, emit: Emitter, *, promised: bool) -> "Optional[str]":
+    """Return the device to measure, given why the one asked for cannot be used (empty: it can).
+
+    `promised`: torch says that CUDA is available, or could not be asked. Then `auto` does not fall
+    back to the CPU: that would pass over a GPU that nobody looked at.
+    """
+    device = _measured(asked, unusable, promised=promised)
+    if device is None:
+        emit("error", stage="device", type="DeviceUnusable", message=unusable, traceback_tail="")
+    return device
+
+
+def _measured(asked: str, unusable: str, *, promised: bool) -> "Optional[str]":
+    if asked == "cpu":
         return asked
-    emit("error", stage="device", type="DeviceUnusable", message=unusable, traceback_tail="")
-    return None
+    if not unusable:
+        return "cuda:0" if asked == "auto" else asked
+    return "cpu" if asked == "auto" and not promised else None
 
 
-def look_at_device(args: "dict[str, Any]", emit: Emitter) -> str:
-    """Job: CUDA facts, self-test, libraries, key. Say why CUDA cannot be used; empty if it can."""
+def look_at_device(args: "dict[str, Any]", emit: Emitter) -> "dict[str, Any]":
+    """Job: CUDA facts, self-test, libraries, key.
+
+    Returns `unusable` (why the device asked for cannot be used, empty if it can) and `promised`
+    (torch says that CUDA is available).
+    """
     import torch
 
     asked = args["device"]
     facts = device_facts(torch, emit)
     unusable = _why_unusable(asked, facts)
+    answer = {"unusable": unusable, "promised": facts["cuda_available"] is True}
     if not args["report"]:
-        return unusable
+        return answer
     emit("facts", family="torch", values=facts)
-    device = asked if asked != "auto" else ("cpu" if unusable else "cuda:0")
-    if device == "cpu" or not unusable:
+    device = _measured(asked, unusable, promised=answer["promised"])
+    if device:
         emit("key", values=comparability_key(torch, facts, device))
         emit.stage("self_test")
         emit("self_test", device=device, tests=run_self_tests(torch, device))
     # Only now: cuDNN and others are loaded by the first operation that needs them.
     emit.stage("mapped_libraries")
     emit("facts", family="torch", values={"mapped_libraries": _mapped()})
-    return unusable
+    return answer
 
 
 def _why_unusable(asked: str, facts: "dict[str, Any]") -> str:

@@ -85,6 +85,8 @@ _QUICK_NUMERICS = (
     "random.cpu",
     "random.device",
 )
+#: Measured to repeat: matmul, conv2d, reductions, random numbers. Expected: the others, which use
+#: no atomic additions; a first run that shows otherwise is a reason for another version.
 _NUMERICS = (
     "matmul.fp64",
     "matmul.fp32",

@@ -180,6 +180,11 @@ class _Eye:
         eye = self
 
         class Eye(mode):  # type: ignore[misc, valid-type]  # the class is torch's, known at run time
+            @classmethod
+            def _should_skip_dynamo(cls) -> bool:
+                # Else newer versions import torch._dynamo for this class: 1.5 s on two slow cores.
+                return False
+
             def __torch_dispatch__(
                 self, func: Any, _types: Any, args: Any = (), kwargs: Any = None
             ) -> Any:

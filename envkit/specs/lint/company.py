@@ -34,10 +34,16 @@ def two_torches(subject: Subject) -> Iterator[Fault]:
 def numpy_not_capped(subject: Subject) -> Iterator[Fault]:
     """SPC012: a torch built for NumPy 1, and nothing that keeps NumPy 2 out."""
     torch = subject.torch
-    if torch is None or torch.origin not in {"pytorch", "pypi"} or _caps(subject, "numpy", _NUMPY_2):
+    if (
+        torch is None
+        or torch.origin not in {"pytorch", "pypi"}
+        or _caps(subject, "numpy", _NUMPY_2)
+    ):
         return
     python = subject.spec.conda_named("python")
-    last = python[0].match.version.bounds.last_series if python and python[0].match.version else None
+    last = (
+        python[0].match.version.bounds.last_series if python and python[0].match.version else None
+    )
     if last is not None and last < _FIRST_PYTHON_OF_NUMPY_2:
         return
     built_for = _numpy_of(torch)
@@ -46,7 +52,13 @@ def numpy_not_capped(subject: Subject) -> Iterator[Fault]:
     yield Fault(
         line=torch.line,
         seen=(("torch", torch.text), ("numpy", _entries(subject, "numpy"))),
-        known=(("torch built for NumPy 2", "from 2.3.0 on", tables.sources_for("torch", built_for)[0].what),),
+        known=(
+            (
+                "torch built for NumPy 2",
+                "from 2.3.0 on",
+                tables.sources_for("torch", built_for)[0].what,
+            ),
+        ),
         fix='Add "numpy<2".',
     )
 
@@ -71,8 +83,8 @@ def _numpy_of(torch: Torch) -> tables.NumpyGeneration | None:
     series = torch.bounds.last_series
     if series is None:
         return None
-    if series < (1, 12):  # older than the tables, and than NumPy 2 by two years
-        series = (1, 12)
+    # What is older than the tables is older than NumPy 2 by two years.
+    series = max(series, (1, 12))
     row = tables.numpy_generation(f"{series[0]}.{series[1]}.0", "linux")
     return None if isinstance(row, tables.Unknown) else row
 

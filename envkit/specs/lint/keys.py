@@ -37,4 +37,3 @@ def version_not_bumped(subject: Subject) -> Iterator[Fault]:
         known=((f"{what} {reference}", expected, known.source),),
         fix=f"Raise the version of {known.name}: `envkit lock --update {known.name}`.",
     )
-

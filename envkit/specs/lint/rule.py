@@ -34,7 +34,9 @@ def finding(code: str, fault: Fault, file: str) -> LintFinding:
     known = BY_CODE[code]
     here = f"{file}:{fault.line}"
     evidence = [Evidence(what=what, seen=seen, source=here) for what, seen in fault.seen]
-    evidence += [Evidence(what=what, seen=seen, source=source) for what, seen, source in fault.known]
+    evidence += [
+        Evidence(what=what, seen=seen, source=source) for what, seen, source in fault.known
+    ]
     return LintFinding(
         code=code,
         severity=fault.severity or known.severity,

@@ -24,17 +24,22 @@ def defaults_channel(subject: Subject) -> Iterator[Fault]:
     named = next((one for name, one in channels if name in DEFAULTS), None)
     locked = subject.surroundings.lock_channels
     clean = locked is not None and not (locked & DEFAULTS)
-    told = (("channels of its lock", ", ".join(sorted(locked or ())) or "none"),) if clean else ()
+    told = (("channels of its lock", ", ".join(sorted(locked or ()))),) if clean else ()
     yield Fault(
         line=named.line if named else subject.spec.line_of("channels"),
         seen=(("channels", ", ".join(subject.channel_names) or "none named"), *told),
-        fix="Install from the lock: `conda env create` may solve with more channels than these."
-        if clean
-        else "Take the channel out if it is named; `conda config --remove channels defaults` on "
-        "each machine, or a lock, keeps it out where it is not. The pseudo-channel nodefaults "
-        "does too, but conda from 26.7 on takes it for a real one and stops.",
+        fix=_FROM_LOCK if clean else _TAKE_OUT if named else _KEEP_OUT,
         severity=Severity.INFO if clean else None,
     )
+
+
+_FROM_LOCK: Final = "Install from the lock: `conda env create` may solve with more channels."
+_TAKE_OUT: Final = "Delete the line; conda-forge has what most specs need from it."
+_KEEP_OUT: Final = (
+    "Lock the spec and install from the lock, or take defaults out of each machine's "
+    "configuration: `conda config --remove channels defaults`. (The name nodefaults stops conda "
+    "26.7 and newer.)"
+)
 
 
 def channel_address(subject: Subject) -> Iterator[Fault]:

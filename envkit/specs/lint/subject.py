@@ -10,7 +10,7 @@ from typing import Final, Literal
 import msgspec
 
 from envkit.model.conda_version import Bounds, parse_constraint
-from envkit.model.environment_spec import CondaDependency, EnvironmentSpec, Located
+from envkit.model.environment_spec import CondaDependency, EnvironmentSpec
 from envkit.model.match_spec import channel_name
 
 #: Where a torch comes from; None where the order of the channels does not settle it.
@@ -139,9 +139,11 @@ class Subject:
     def cuda_named(self) -> tuple[NamedCuda, ...]:
         """Every CUDA version that the spec names, in the order of the file."""
         found = [one for one in self._cuda_packages() if one is not None]
-        for torch in (self.conda_torch, self.pip_torch):
-            if torch is not None and (version := cuda_of_build(torch.build)) is not None:
-                found.append(NamedCuda(version=version, text=torch.text, line=torch.line))
+        found += [
+            NamedCuda(version=version, text=torch.text, line=torch.line)
+            for torch in (self.conda_torch, self.pip_torch)
+            if torch is not None and (version := cuda_of_build(torch.build)) is not None
+        ]
         return tuple(sorted(found, key=lambda one: one.line))
 
     def _cuda_packages(self) -> list[NamedCuda | None]:
@@ -178,11 +180,6 @@ def cuda_of_build(build: str | None) -> tuple[int, int] | None:
     if found is None or not (found[1] or found[3]):
         return None
     return int(found[1] or found[3]), int(found[2] or found[4])
-
-
-def located(subject: Subject, key: str) -> Located:
-    """Return the place for a finding about something that is not there."""
-    return Located(text="", line=subject.spec.line_of(key))
 
 
 def _pip_bounds(specifier: str) -> Bounds:

@@ -40,8 +40,10 @@ def child() -> Callable[[str], ModuleType]:
 
 @pytest.fixture(scope="session")
 def torch() -> Any:
-    """Torch, where this environment has one."""
-    return pytest.importorskip("torch")
+    """Torch, where this environment has one; on one thread, since other tests may want the rest."""
+    torch = pytest.importorskip("torch")
+    torch.set_num_threads(1)
+    return torch
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -226,6 +227,20 @@ def test_a_neighbour_is_a_confound(child: Child, place: Any) -> None:
     place.torch.fake_device.neighbour_bytes = 10 << 30
     (seen,) = [seen for seen in find(place) if seen["name"] == "other_processes"]
     assert seen["values"] == {"at_least_bytes": (10 << 30) + 816644096 - (1 << 30)}
+
+
+def test_tracers_and_profilers_are_confounds(
+    child: Child, place: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find = child("confounds").find
+    before = find(place)
+    monkeypatch.setenv("CUDA_INJECTION64_PATH", "libprofiler.so")
+    monkeypatch.setattr(sys, "getprofile", lambda: print)
+    new = [seen for seen in find(place) if seen not in before]
+    assert [(seen["name"], seen["reason"]) for seen in new] == [
+        ("python_tracer", "a function is set with sys.setprofile"),
+        ("profiler", "the variable CUDA_INJECTION64_PATH is set"),
+    ]
 
 
 class FakeNvml:

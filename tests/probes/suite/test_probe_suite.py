@@ -226,3 +226,26 @@ def test_without_a_context_families_run_one_at_a_time(
     found, rounds = run_here(child, monkeypatch, families(child, 0, context=lost))
     assert rounds[1:] == [["vit"], ["resnet"], ["numerics"], ["exercises"]]
     assert "SIGSEGV" in found["context.memory"]["reason"]
+
+
+def test_torch_dynamo_stays_out(tmp_path: Path, torch: Any) -> None:
+    del torch
+    script = (
+        "import sys; sys.argv = [sys.argv[1]]; sys.path[:0] = [sys.argv[0]]\n"
+        "from conftest import load_package; load_package()\n"
+        "import torch; from _envkit_child import place, torch_api\n"
+        "from _envkit_child.workloads.probes import measure\n"
+        "here = place.Place(torch, torch_api, 'cpu')\n"
+        "measure(here, 'resnet.fp32', 1, lambda *args, **kwargs: None)\n"
+        "raise SystemExit('torch._dynamo' in sys.modules)\n"
+    )
+    # It costs more than all the rest of the quick suite.
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(Path(__file__).parent)],
+        cwd=tmp_path,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        timeout=120,
+        check=False,
+        stderr=subprocess.PIPE,
+    )
+    assert done.returncode == 0, done.stderr[-500:]

@@ -3,7 +3,7 @@
 Where two free blocks of equal size could serve a request, torch takes the one at the lower
 address, and the driver picks the addresses: such a choice would make counters differ between
 processes. So the exercises avoid it: equal holes lie in one segment, or nothing depends on which
-is taken. tests/probes/suite/test_probe_exercises.py checks this with the model under scattered addresses.
+is taken (test_probe_exercises.py checks this with the model under scattered addresses).
 Standard library only, no import of any other file of this package.
 """
 

@@ -129,7 +129,7 @@ def readers(**fields: Any) -> Readers:
         "files": lambda _: FILES,
         "child": lambda *_: child_run(),
         "imported": imported,
-        "fingerprint": lambda _, *, challenge: fingerprint() if challenge is None else None,
+        "fingerprint": lambda *_, **__: fingerprint(),
         "identity": Identity(home="/home/ada.l", user="ada.l", host="lovelace"),
         "clock": lambda: "2026-11-30T12:00:00Z",
     }

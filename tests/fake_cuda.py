@@ -111,13 +111,17 @@ class FakeDevice:
         self.kept.clear()
 
 
-class _Recorder(TorchDispatchMode):
+class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call, unused-ignore]
     """Sees every operation and lets the device allocate its new storages."""
 
     def __init__(self, device: FakeDevice) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call, unused-ignore]
         self._device = device
         self._known: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False
 
     def __torch_dispatch__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
         for tensor in _tensors((args, kwargs)):

@@ -1,0 +1,106 @@
+"""Whether the allocator did in an exercise what the model of it says, operation by operation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
+from typing import Any, Final
+
+import msgspec
+
+from envkit.allocator import CachingAllocator, Config, ConfigError, OutOfMemory
+from envkit.model.fingerprint import Key
+from envkit.model.versions import parse_torch
+from envkit.probes.child.exercises.operations import carry_out
+
+#: Releases whose allocator the model describes (docs/reference/allocator-model.md).
+OLDEST: Final = (2, 1)
+NEWEST: Final = (2, 14)
+#: Total memory the model has on a machine without a GPU; no exercise of a suite comes near it.
+MODEL_MEMORY_BYTES: Final = 80 << 30
+
+
+class Conformity(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether an exercise agrees with the model; None: it could not be compared, and why."""
+
+    conforms: bool | None
+    reason: str
+
+
+def check_exercise(
+    operations: Sequence[list[Any]],
+    values: Mapping[str, Any],
+    observed: Mapping[str, Any],
+    key: Key,
+) -> Conformity:
+    """Replay the operations of an exercise in the model and compare every counter.
+
+    Args:
+        operations: what was carried out (`probes/child/exercises/operations.py` has the forms).
+        values: the probe's values: `steps` with the counters that each operation moved.
+        observed: `total_memory_bytes` of the device.
+        key: version and settings to model.
+
+    """
+    total_memory_bytes = observed.get("total_memory_bytes")
+    if not isinstance(total_memory_bytes, int):
+        return Conformity(conforms=None, reason="the total memory of the device is not known")
+    model = _model(key, total_memory_bytes)
+    if isinstance(model, Conformity):
+        return model
+    walk = carry_out(operations, model, total_memory_bytes, OutOfMemory)
+    for number, (ours, theirs) in enumerate(
+        zip_longest(walk.steps, values.get("steps", ())), start=1
+    ):
+        difference = _first_difference(ours, theirs)
+        if difference:
+            return Conformity(conforms=False, reason=f"operation {number}, {difference}")
+    return Conformity(conforms=True, reason="every counter is the model's")
+
+
+def model_exercise(operations: Sequence[list[Any]], key: Key) -> dict[str, Any] | Conformity:
+    """Return what the model answers where there is no GPU, or why it has no answer."""
+    model = _model(key, MODEL_MEMORY_BYTES)
+    if isinstance(model, Conformity):
+        return model
+    return {"steps": carry_out(operations, model, MODEL_MEMORY_BYTES, OutOfMemory).steps}
+
+
+def _model(key: Key, total_memory_bytes: int) -> CachingAllocator | Conformity:
+    try:
+        release = parse_torch(key.torch).release[:2]
+    except ValueError as error:
+        return Conformity(conforms=None, reason=str(error))
+    if not OLDEST <= release <= NEWEST:
+        oldest, newest = (".".join(map(str, v)) for v in (OLDEST, NEWEST))
+        return Conformity(conforms=None, reason=f"the model describes torch {oldest} to {newest}")
+    text = key.settings.get("PYTORCH_CUDA_ALLOC_CONF", "")
+    try:
+        config = Config.parse(str(text), release)
+    except ConfigError as error:
+        return Conformity(conforms=None, reason=f"settings that are not modelled: {error}")
+    unlike = _unlike(config, key)
+    if unlike:
+        return Conformity(conforms=None, reason=unlike)
+    return CachingAllocator(str(text), total_memory=total_memory_bytes, version=release)
+
+
+def _unlike(config: Config, key: Key) -> str:
+    """Name a setting in effect that does not follow from the text: code may have changed it."""
+    for name, expected in config.as_torch_reports().items():
+        if name in key.settings and key.settings[name] != expected:
+            return f"{name} is {key.settings[name]!r} and the settings text makes it {expected!r}"
+    return ""
+
+
+def _first_difference(ours: Any, theirs: Any) -> str:
+    if not isinstance(theirs, Mapping) or ours is None:
+        return "the exercise and the model have a different number of operations"
+    if ours["op"] != theirs.get("op"):
+        return f"the model was asked {ours['op']}, the allocator {theirs.get('op')}"
+    counters = theirs.get("counters", {})
+    for name in sorted({*ours["counters"], *counters}):
+        mine, measured = ours["counters"].get(name), counters.get(name)
+        if mine != measured:
+            return f"{ours['op']}: {name} is {measured}, by the model {mine}"
+    return ""

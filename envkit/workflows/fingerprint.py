@@ -1,0 +1,190 @@
+"""From what a child measured to a fingerprint: layers, conformity to the model, digests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from envkit.allocator import MODEL_VERSION
+from envkit.model.codec import digest
+from envkit.model.fingerprint import (
+    DIGEST_LAYERS,
+    LAYERS,
+    Fingerprint,
+    Key,
+    Layer,
+    Layers,
+    ProbeResult,
+    Short,
+    Suite,
+)
+from envkit.model.observed import Known, NotApplicable, Observed, Unreadable
+from envkit.probes.events import Probe
+from envkit.probes.launch import ChildRun
+from envkit.workflows.conformity import Conformity, check_exercise, model_exercise
+
+#: Hexadecimal digits of a short digest: enough to tell a team's machines apart, read aloud.
+SHORT_DIGITS: Final = 12
+#: Layers of the short memory digest.
+MEMORY_LAYERS: Final[tuple[Layer, ...]] = ("allocator", "tensors", "workspaces")
+
+
+def build_fingerprint(
+    run: ChildRun, *, challenge: str | None, processor: str | None
+) -> Fingerprint | None:
+    """Put a child's probes together; None when the suite did not begin.
+
+    Args:
+        run: a child that was asked for a fingerprint.
+        challenge: the nonce it was seeded with.
+        processor: name of the processor, for a fingerprint of the CPU.
+
+    """
+    if run.suite is None or run.key is None:
+        return None
+    key = _key(run.key)
+    results = {probe.name: _result(probe, key) for probe in run.probes}
+    layers = {
+        layer: {
+            probe.name: results[probe.name]
+            for probe in sorted(run.probes, key=lambda probe: probe.name)
+            if probe.layer == layer
+        }
+        for layer in LAYERS
+    }
+    digests = _digests(run.probes, results)
+    return Fingerprint(
+        suite=Suite(name=run.suite.name, version=run.suite.version),
+        key=key,
+        challenge=challenge,
+        device=_gpu_name(run) or processor or "unknown",
+        layers=Layers(**layers),
+        digests=digests,
+        short=_short(digests),
+    )
+
+
+def conformity_of(fingerprint: Fingerprint) -> Observed[bool]:
+    """Say whether every exercise that was measured gave the counters of the model.
+
+    One that differs is enough for no; one that could not be compared, with none that differs, is
+    unreadable.
+    """
+    source = f"allocator exercises against envkit's model, version {MODEL_VERSION}"
+    measured = [p for p in fingerprint.layers.allocator.values() if not p.modelled and p.values]
+    if not measured:
+        return NotApplicable(reason="no exercise was measured", source=source)
+    answers = [result.conforms for result in measured]
+    if False in answers:
+        return Known(value=False, source=source)
+    if None in answers:
+        reason = next(result.reason for result in measured if result.conforms is None)
+        return Unreadable(reason=reason, source=source)
+    return Known(value=True, source=source)
+
+
+def _key(values: Mapping[str, Any]) -> Key:
+    """Take the child's key; a part that could not be read is null, and says so in the facts."""
+    plain = {name: None if _stateful(value) else value for name, value in values.items()}
+    settings = plain.get("settings") or {}
+    flags = plain.get("flags") or {}
+    return msgspec.convert(
+        {
+            **plain,
+            "settings": settings,
+            "flags": {name: value for name, value in flags.items() if not _stateful(value)},
+            "model_version": MODEL_VERSION,
+        },
+        Key,
+    )
+
+
+def _stateful(value: Any) -> bool:
+    return isinstance(value, dict) and bool(value.keys() & {"unreadable", "absent"})
+
+
+def _result(probe: Probe, key: Key) -> ProbeResult:
+    if probe.layer == "allocator" and probe.operations is not None:
+        return _exercise(probe, key)
+    return _plain(probe, probe.reason)
+
+
+def _plain(probe: Probe, reason: str) -> ProbeResult:
+    if probe.status == "unstable":
+        return ProbeResult(
+            status="unstable",
+            values={"spread": probe.spread},
+            digest=None,
+            reason=reason or "repeated runs in one process differ",
+        )
+    counts = probe.status == "exact" and probe.must_repeat and probe.layer in DIGEST_LAYERS
+    if probe.status == "exact" and not probe.must_repeat and probe.layer in DIGEST_LAYERS:
+        reason = reason or "need not repeat on this kind of device: in no digest"
+    return ProbeResult(
+        status=probe.status,
+        values=probe.values,
+        digest=digest(probe.values) if counts else None,
+        reason=reason,
+    )
+
+
+def _exercise(probe: Probe, key: Key) -> ProbeResult:
+    operations = probe.operations or []
+    if probe.status == "not_run" and key.capability is None:
+        return _modelled(probe, operations, key)
+    if probe.status != "exact":
+        return _plain(probe, probe.reason)
+    answer = check_exercise(operations, probe.values or {}, probe.observed or {}, key)
+    plain = _plain(probe, answer.reason)
+    return msgspec.structs.replace(plain, conforms=answer.conforms)
+
+
+def _modelled(probe: Probe, operations: list[list[Any]], key: Key) -> ProbeResult:
+    answer: Conformity | dict[str, Any] = model_exercise(operations, key)
+    if isinstance(answer, Conformity):
+        return _plain(probe, answer.reason)
+    return ProbeResult(
+        status="exact",
+        values=answer,
+        digest=digest(answer),
+        reason="answered by the model, nothing was measured",
+        modelled=True,
+    )
+
+
+def _digests(probes: Iterable[Probe], results: Mapping[str, ProbeResult]) -> dict[str, str]:
+    """Return the digests of the layers whose whole fixed probe list was measured and exact."""
+    found: dict[str, str] = {}
+    for layer in DIGEST_LAYERS:
+        names = sorted(p.name for p in probes if p.layer == layer and p.must_repeat)
+        complete = [results[name] for name in names]
+        if names and all(result.digest and not result.modelled for result in complete):
+            found[layer] = digest({name: results[name].digest for name in names})
+    return found
+
+
+def _short(digests: Mapping[str, str]) -> Short:
+    memory = [digests[layer] for layer in MEMORY_LAYERS if layer in digests]
+    whole = len(memory) == len(MEMORY_LAYERS)
+    numerics = digests.get("numerics")
+    return Short(
+        mem=_shortened(digest(memory)) if whole else None,
+        num=_shortened(numerics) if numerics else None,
+    )
+
+
+def _shortened(value: str) -> str:
+    return value.removeprefix("sha256:")[:SHORT_DIGITS]
+
+
+def _gpu_name(run: ChildRun) -> str | None:
+    """Return the name of the GPU that the probes ran on; None for the CPU."""
+    device = "" if run.self_test is None else run.self_test.device
+    kind, _, index = device.partition(":")
+    cards = run.facts.get("torch", {}).get("devices")
+    if kind != "cuda" or not isinstance(cards, list):
+        return None
+    names = [card.get("name") for card in cards if str(card.get("index")) == (index or "0")]
+    return names[0] if names else None

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from machines import FILES, child_run
+
+from envkit.model.facts import Facts, TorchFacts
+from envkit.model.observed import Absent, Known, NotApplicable, Unreadable
+from envkit.probes.events import ChildError, Hello, SelfTestOutcome, SelfTests
+from envkit.probes.launch import Broken, ChildRun, Crashed, Exited, NotStarted, TimedOut
+from envkit.workflows.child_answer import add_answer, import_failure, probes_problem
+
+HELLO = Hello(
+    python="3.12.7", executable="/v/bin/python", prefix="/v", base_prefix="/", pid=1, argv0="x"
+)
+NOT_THERE = ChildError(
+    stage="importing_torch", type="ModuleNotFoundError", message="No module named 'torch'"
+)
+
+
+def answer(run: ChildRun, facts: Facts = FILES) -> Facts:
+    return add_answer(facts, run, prefix=None, environ={})
+
+
+def test_what_torch_says_stands_over_its_files() -> None:
+    run = child_run(
+        hello=HELLO,
+        facts={"torch": {"version": "2.9.1+cpu", "cuda_available": False, "threads": {"intra": 4}}},
+        self_test=SelfTests(
+            device="cpu",
+            tests=(SelfTestOutcome(name="matmul", status="pass", reason="", kind=""),),
+        ),
+    )
+    facts = answer(run)
+    assert isinstance(facts.torch.import_failure, Absent)
+    assert isinstance(facts.torch.cuda_available, Known)
+    assert isinstance(facts.torch.threads, Known)
+    assert facts.torch.threads.value == 4
+    assert isinstance(facts.torch.self_tests, Known)
+    assert isinstance(facts.python.executable, Known)
+    assert facts.host == FILES.host
+
+
+@pytest.mark.parametrize(
+    ("outcome", "how"),
+    [
+        (Crashed(signal="SIGSEGV"), "crashed"),
+        (TimedOut(stage="importing_torch"), "timed_out"),
+        (Exited(code=3), "exited"),
+    ],
+)
+def test_an_import_that_ends_the_child(outcome: Any, how: str) -> None:
+    failure = import_failure(child_run(outcome=outcome, stage="importing_torch", hello=HELLO))
+    assert failure is not None
+    assert failure.how == how
+    if isinstance(outcome, TimedOut):
+        outcome = TimedOut(stage="cuda_init")
+    later = child_run(outcome=outcome, stage="cuda_init", hello=HELLO)
+    assert import_failure(later) is None
+    assert "cuda_init" in probes_problem(later)
+    told = answer(later).torch
+    assert isinstance(told.import_failure, Absent)
+    assert isinstance(told.cuda_available, Unreadable)
+    assert "cuda_init" in told.cuda_available.reason
+
+
+def test_an_import_that_raises() -> None:
+    error = ChildError(stage="importing_torch", type="OSError", message="libc10.so: no such file")
+    failure = import_failure(child_run(errors=(error,), stage="importing_torch", hello=HELLO))
+    assert failure is not None
+    assert (failure.how, failure.message) == ("raised", "OSError: libc10.so: no such file")
+
+
+def test_no_torch_for_the_files_and_for_the_interpreter() -> None:
+    absent = Absent(source="site-packages", reason="torch is not installed")
+    bare = msgspec.structs.replace(FILES, torch=TorchFacts(version=absent))
+    run = child_run(errors=(NOT_THERE,), stage="importing_torch", hello=HELLO)
+    assert answer(run, bare).torch == bare.torch
+    # An interpreter whose prefix nobody could tell: its own word counts.
+    unknown = NotApplicable(reason="the target has no prefix")
+    lost = msgspec.structs.replace(FILES, torch=TorchFacts(version=unknown))
+    assert isinstance(answer(run, lost).torch.version, Absent)
+    # Files that say that there is one, which the interpreter does not find: a failure to import.
+    torch = answer(run).torch
+    assert isinstance(torch.version, Known)
+    assert isinstance(torch.import_failure, Known)
+
+
+def test_a_torch_that_lacks_another_module_is_there() -> None:
+    error = ChildError(
+        stage="importing_torch", type="ModuleNotFoundError", message="No module named 'numpy'"
+    )
+    torch = answer(child_run(errors=(error,), stage="importing_torch", hello=HELLO)).torch
+    assert isinstance(torch.import_failure, Known)
+    assert torch.import_failure.value.message.endswith("No module named 'numpy'")
+
+
+@pytest.mark.parametrize("outcome", [NotStarted(reason="no program"), Broken(reason="garbage")])
+def test_an_interpreter_that_cannot_be_asked(outcome: Any) -> None:
+    torch = answer(child_run(outcome=outcome, stage="starting_python")).torch
+    assert torch.version == FILES.torch.version
+    assert isinstance(torch.import_failure, Unreadable)
+    assert torch.import_failure.reason == outcome.reason
+
+
+def test_a_device_that_cannot_be_used_is_the_reason_for_what_is_missing() -> None:
+    error = ChildError(stage="device", type="DeviceUnusable", message="built without CUDA")
+    torch = answer(child_run(hello=HELLO, errors=(error,))).torch
+    assert isinstance(torch.self_tests, Unreadable)
+    assert torch.self_tests.reason == "DeviceUnusable: built without CUDA"
