@@ -35,6 +35,9 @@ _NO_NETWORK: Final = re.compile(
     r"CondaHTTPError|ConnectionError|CONNECTION FAILED|Could not resolve host|[Dd]ownload error"
     r"|Max retries exceeded|Temporary failure in name resolution|[Cc]onnection (?:refused|reset)"
 )
+_SOLVER_SAID: Final = re.compile(
+    r"Could not lock the environment for platform [^\n]*\n(?P<message>.*?)\n\s*Command:", re.DOTALL
+)
 #: Settings of one shell or one environment that would change what is solved.
 _LEFT_OUT: Final = re.compile(r"CONDA_(?:OVERRIDE_|LOCK_|SUBDIR|PREFIX|DEFAULT_ENV|SHLVL)")
 
@@ -60,9 +63,9 @@ def run_conda_lock(job: Job, folder: Path, variables: Mapping[str, str]) -> byte
         variables: of the process.
 
     Raises:
-        CannotCheckError: no network, or it took too long.
+        CannotCheckError: no network, it took too long, or the solver itself does not work.
         InputError: a channel that is not there.
-        InternalError: conda-lock could not be started, or failed in a way that is not known.
+        InternalError: conda-lock could not be started.
 
     """
     lock, told = folder / "conda-lock.yml", folder / "outcome.json"
@@ -124,7 +127,7 @@ def _recognised(said: str) -> Outcome:
 
 
 def _ended(outcome: Outcome, said: str) -> Outcome:
-    explained = outcome.message or _last_lines(said)
+    explained = outcome.message or _explanation(said)
     if outcome.kind == "unsolvable":
         return msgspec.structs.replace(outcome, message=explained)
     if outcome.kind == "no_network":
@@ -134,8 +137,14 @@ def _ended(outcome: Outcome, said: str) -> Outcome:
         raise CannotCheckError(message, next_step=step)
     if outcome.kind == "missing_channel":
         raise InputError(explained, next_step="Check `channels` in the spec, and --mirror.")
-    message = f"conda-lock failed:\n{explained}"
-    raise InternalError(message, next_step="Try another --solver; the text above is conda-lock's.")
+    message = f"conda-lock or its solver failed. Its last lines:\n{explained}"
+    raise CannotCheckError(message, next_step="Try another one: --solver builtin, for example.")
+
+
+def _explanation(said: str) -> str:
+    """Return what the solver said, without conda-lock's own traceback around it."""
+    found = _SOLVER_SAID.search(said)
+    return _last_lines(found["message"] if found else said)
 
 
 def _last_lines(text: str, count: int = SHOWN_LINES) -> str:

@@ -62,6 +62,10 @@ def install_packages(wanted: Installation, tell: Callable[[int, int, str], None]
             asyncio.run(_install(wanted, cache, reporter))
         except InstallerError as error:
             raise _explained(error) from error
+        except Exception as error:  # the class of a panic in py-rattler cannot be imported
+            if type(error).__name__ != "RustPanic":
+                raise
+            raise _explained(error) from error
 
 
 async def _install(wanted: Installation, cache: PackageCache, reporter: _Reporter) -> None:
@@ -103,7 +107,7 @@ def _bytes(digits: str | None) -> bytes | None:
     return None if digits is None else bytes.fromhex(digits)
 
 
-def _explained(error: InstallerError) -> EnvkitError:
+def _explained(error: Exception) -> EnvkitError:
     said = "; ".join(str(error).replace("Caused by: ", "").splitlines())[:_SHOWN_CHARS]
     if _HASH.search(said):
         message = f"A download is not the file that was locked: {said}."

@@ -48,7 +48,7 @@ def lock_spec(order: Order, variables: Mapping[str, str]) -> CondaLock | Outcome
     Raises:
         InputError: the spec cannot be read, has a pip half, or a channel is not there.
         CannotCheckError: no network.
-        InternalError: conda-lock failed.
+        InternalError: conda-lock could not be started, or gave what must not be shared.
 
     """
     spec = read_spec(order.content, origin=order.resolved.asked)
