@@ -49,7 +49,7 @@ envkit lock --platform linux-64 --platform osx-arm64 cpu.yml"""
 @format_options("text", "json")
 @terminal_options
 def command(**options: Any) -> int:
-    """Make the lock of each SPEC: every package with its address and hash.
+    """Lock each SPEC: every package with its address and hash.
 
     SPEC is an environment.yml or a name such as vit. The lock is written beside it, as
     NAME.conda-lock.yml, or conda-lock.yml for environment.yml.

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from model import locks
+import locks
 
 from envkit.errors import InputError
 from envkit.model import lock_reading

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
-from model import locks
+import locks
 from specs.texts import spec_of, spec_text
 
 from envkit.model.conda_lock import CondaLock, LockedPackage
