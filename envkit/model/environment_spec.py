@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
 from envkit.model.match_spec import MatchSpec
 
 PipKind = Literal["named", "url", "local", "option"]
+
+#: What conda-lock's selectors call each platform (conda_lock/src_parser/selectors.py).
+SELECTORS: Final = {
+    "linux-64": frozenset({"linux64", "unix", "linux"}),
+    "linux-aarch64": frozenset({"aarch64", "unix", "linux"}),
+    "linux-ppc64le": frozenset({"ppc64le", "unix", "linux"}),
+    "osx-64": frozenset({"osx64", "osx", "unix"}),
+    "osx-arm64": frozenset({"arm64", "osx", "unix"}),
+    "win-64": frozenset({"win64", "win"}),
+}
 
 
 class Located(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +76,20 @@ class EnvironmentSpec(msgspec.Struct, frozen=True, kw_only=True):
     def line_of(self, key: str) -> int:
         """Return the line of a key of the file, 1 where it is missing."""
         return dict(self.key_lines).get(key, 1)
+
+    def on(self, platform: str) -> EnvironmentSpec:
+        """Return the spec as conda-lock reads it for a platform: other platforms' lines left out.
+
+        conda itself takes selectors for comments and reads every line.
+        """
+        names = SELECTORS.get(platform, frozenset())
+        return msgspec.structs.replace(
+            self,
+            dependencies=tuple(
+                one for one in self.dependencies if one.selector is None or one.selector in names
+            ),
+            pip=tuple(one for one in self.pip if one.selector is None or one.selector in names),
+        )
 
     def conda_named(self, *names: str) -> tuple[CondaDependency, ...]:
         """Return the conda dependencies with one of these names."""

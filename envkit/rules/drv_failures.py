@@ -225,6 +225,7 @@ DRV008 = Rule(
         "TOR001", "GPU001", "GPU007", "GPU008",
         "DRV001", "DRV002", "DRV005", "DRV006", "DRV007", "DRV009", "DRV010",
     ),
+    follows=("GPU009", "GPU002"),
     url=ERRORS,
 )  # fmt: skip
 

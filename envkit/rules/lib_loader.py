@@ -13,7 +13,7 @@ from envkit.model.finding import Evidence, Severity
 from envkit.model.observed import Known, NotApplicable, Unreadable, value_of
 from envkit.rules.cite import cite
 from envkit.rules.fixes import conda, newest_torch
-from envkit.rules.lib import import_evidence, loader_fix, without_cuda
+from envkit.rules.loader import import_evidence, loader_fix, without_cuda
 from envkit.rules.outcome import Fired, Outcome, fix, missing, passed, seen, skipped, undecided
 from envkit.rules.rule import Rule
 from envkit.rules.subject import Subject

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from envkit.model.rule_entry import RuleEntry
 from envkit.model.spec_codes import SPEC_CODES
-from envkit.rules import alc, drv, drv_failures, gpu, gpu_state, lib, lib_loader, tor, tor_company
+from envkit.rules import (
+    alc,
+    drv,
+    drv_failures,
+    gpu,
+    gpu_state,
+    lib,
+    lib_cudnn,
+    lib_loader,
+    tor,
+    tor_company,
+)
 from envkit.rules.rule import FAMILIES, Rule
 
 RULES: tuple[Rule, ...] = (
@@ -32,7 +43,7 @@ RULES: tuple[Rule, ...] = (
     drv_failures.DRV010,
     # Last of its family: it is about what no other rule explains.
     drv_failures.DRV008,
-    lib.LIB001,
+    lib_cudnn.LIB001,
     lib.LIB002,
     lib.LIB003,
     lib.LIB004,
@@ -40,7 +51,7 @@ RULES: tuple[Rule, ...] = (
     lib_loader.LIB006,
     lib_loader.LIB007,
     lib_loader.LIB008,
-    lib.LIB009,
+    lib_cudnn.LIB009,
     tor.TOR002,
     tor.TOR003,
     tor.TOR004,

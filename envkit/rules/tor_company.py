@@ -341,6 +341,8 @@ TOR012 = Rule(
 def _tor013(subject: Subject) -> Outcome:
     if subject.torch is None:
         return undecided("torch.version: it does not read like a version")
+    if subject.cuda_works is False:
+        return skipped("CUDA does not work here")
     found = extensions.regressions(subject)
     if not found:
         return passed("no memory regression of this version is known")
@@ -362,7 +364,7 @@ TOR013 = Rule(
     severity=Severity.WARNING,
     check=_tor013,
     reads=("torch.version",),
-    requires=("TOR001", "GPU001", "GPU008"),
+    requires=("TOR001", "TOR002", "GPU001", "GPU008"),
     varies="info where only host memory is concerned",
     url="https://github.com/pytorch/pytorch/issues/166643",
 )

@@ -19,6 +19,8 @@ from envkit.model.documents import Machine
 from envkit.model.facts import Facts
 from envkit.model.observed import NOT_RECORDED
 from envkit.model.report import Report, Target
+from envkit.sources.collect_env import read_collect_env
+from envkit.sources.collect_env_text import MAX_PASTE_CHARS, is_collect_env
 from envkit.sources.machine_profile import facts_of
 from envkit.workflows.conclude import conclude, now
 from envkit.workflows.request import VerifyRequest
@@ -26,7 +28,8 @@ from envkit.workflows.request import VerifyRequest
 #: Byte order marks: PowerShell's `>` writes UTF-16.
 _MARKS: Final = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
 _NEXT_STEP: Final = (
-    "--from takes a report (envkit verify -o FILE) or a machine profile (envkit.machine/1)."
+    "--from takes a report (envkit verify -o FILE), the output of `python -m "
+    "torch.utils.collect_env`, or a machine profile (envkit.machine/1)."
 )
 
 
@@ -40,7 +43,7 @@ def judge_file(name: str, request: VerifyRequest, *, clock: Callable[[], str] = 
     origin = "standard input" if name == "-" else Path(name).name
     text = _text(read_input(name), origin)
     if not text.lstrip().startswith("{"):
-        raise _not_ours(origin, "it is neither JSON nor a text that envkit knows")
+        return judge_recorded(_paste(text, origin), request, origin=origin, created=clock())
     plain = text.encode()
     schema = _schema(codec.read_json(plain, origin=origin), origin)
     if schema == "envkit.report/1":
@@ -49,6 +52,14 @@ def judge_file(name: str, request: VerifyRequest, *, clock: Callable[[], str] = 
         facts = facts_of(codec.decode(plain, Machine, origin=origin))
         return judge_recorded(facts, request, origin=origin, created=clock())
     raise _not_ours(origin, f"it is a document of the kind {schema[:80]!r}")
+
+
+def _paste(text: str, origin: str) -> Facts:
+    if len(text) > MAX_PASTE_CHARS:
+        raise _not_ours(origin, f"it is no JSON, and longer than a paste ({MAX_PASTE_CHARS})")
+    if not is_collect_env(text):
+        raise _not_ours(origin, "it is neither JSON nor the output of torch.utils.collect_env")
+    return read_collect_env(text)
 
 
 def judge_report(old: Report, request: VerifyRequest) -> Report:

@@ -70,13 +70,6 @@ def test_a_table_names_itself(name: tables.TableName) -> None:
     assert tables.table_named(name).schema == f"envkit.compat.{name}/1"
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_data_name_no_place_of_a_build_machine(name: str) -> None:
-    text = (store.FOLDER / f"{name}.yaml").read_text("utf-8")
-    for place in ("/work/", "/root/", "/tmp/", "/home/", "../shared"):  # noqa: S108  (looked for)
-        assert place not in text
-
-
 def test_the_date_of_the_tables_is_that_of_the_oldest() -> None:
     assert tables.tables_date() == min(tables.tables_date(name) for name in NAMES)
 

@@ -113,7 +113,7 @@ def _torch(name: str) -> tuple[str, str, tables.Channel] | None:
     if "cpu" in match.build:
         return None
     digits = "".join(one for one in match.build if one.isdigit())
-    channel: tables.Channel = "pytorch" if match.channel == "pytorch" else "conda-forge"
+    channel: tables.Channel = "pytorch" if spec.channels[0].text == "pytorch" else "conda-forge"
     return match.version.text.lstrip("="), f"cu{digits}", channel
 
 

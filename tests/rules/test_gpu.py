@@ -185,6 +185,12 @@ def test_exclusive_mode_is_an_error_where_it_kept_cuda_from_working() -> None:
     assert finding("GPU009", **busy).severity is Severity.ERROR
 
 
+def test_a_busy_gpu_is_the_cause_of_cuda_that_cannot_be_initialised() -> None:
+    mode = {"gpus_devices": (gpu(compute_mode="exclusive_process"),)}
+    busy = {**BROKEN, **mode, "torch_cuda_error": error(46)}
+    assert finding("DRV008", **busy).caused_by == "GPU009"
+
+
 def test_a_missing_kernel_names_gpu_list_and_a_build_that_has_it() -> None:
     found = finding("GPU002", **only(NEWEST), driver_version="580.95.05")
     assert "12.0" in found.evidence[0].seen

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from judged import BROKEN, CPU_BUILD, GOOD, NO_GPU, OLD_DRIVER, ROCM, facts, gpu, known, raised
 
@@ -17,6 +17,10 @@ from envkit.model.observed import NOT_RECORDED, Absent, Known, NotApplicable, Un
 from envkit.rules.engine import judge
 from envkit.rules.registry import RULES
 from envkit.rules.verdict import decide
+
+# No time limit an example: the machine that runs the tests may be busy.
+settings.register_profile("no deadline", deadline=None)
+settings.load_profile("no deadline")
 
 FAMILIES = tuple(name for name in Facts.__struct_fields__ if name != "request")
 PATHS = tuple(

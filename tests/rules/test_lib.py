@@ -89,6 +89,7 @@ CASES: list[tuple[str, Status, dict[str, Any]]] = [
     ("LIB003", FAIL, {"torch_libraries": (library("/usr/local/cuda/lib64/libcudnn.so.9"),)}),
     ("LIB003", PASS, {"torch_libraries": (library("/usr/lib64/libcuda.so.1"), library(INSIDE))}),
     ("LIB003", FAIL, {**raised(NVJITLINK), **CLUSTER}),
+    ("LIB003", FAIL, {**CLUSTER, "torch_cudnn": 90000, "torch_libraries": NOT_KNOWN}),
     ("LIB003", SKIP, CPU_BUILD),
     ("LIB003", UNKNOWN, {"torch_libraries": UNREADABLE}),
     ("LIB004", PASS, {}),

@@ -170,6 +170,7 @@ CASES: list[tuple[str, Status, dict[str, Any]]] = [
     ("TOR013", PASS, {"torch_version": "2.9.1+cu128", "torch_cudnn": 91501}),
     ("TOR013", FAIL, {"torch_version": "2.0.1+cu118", "torch_cudnn": 8700}),
     ("TOR013", SKIP, NO_GPU),
+    ("TOR013", SKIP, {**BROKEN, "torch_version": "2.9.1+cu128", "torch_cudnn": 91002}),
     ("TOR013", UNKNOWN, {"torch_version": UNREADABLE}),
 ]
 

@@ -5,7 +5,7 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from texts import spec_of
+from spec_texts import spec_of
 
 from envkit.specs.content_hash import content_hash
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from texts import spec_of
+from spec_texts import spec_of
 
 from envkit.errors import InputError
 from envkit.specs.environment_yml import read_spec, read_spec_file
@@ -65,6 +65,17 @@ def test_everything_is_read_with_its_line() -> None:
     assert [one.text for one in spec.lock_keys] == ["platforms"]
     assert spec.line_of("variables") == 16
     assert spec.variable("OMP_NUM_THREADS") == "4"
+
+
+def test_selectors_choose_lines_for_a_platform() -> None:
+    spec = spec_of(TEXT)
+    found = {
+        platform: [one.line for one in spec.on(platform).conda_named("pytorch-cuda")]
+        for platform in ("linux-64", "linux-aarch64", "win-64", "osx-arm64", "other")
+    }
+    expected = {"linux-64": [8], "linux-aarch64": [8], "win-64": [9], "osx-arm64": [], "other": []}
+    assert found == expected
+    assert spec.on("linux-64").pip == spec.pip
 
 
 def test_an_empty_list_is_no_fault() -> None:

@@ -151,7 +151,7 @@ def test_the_folders_are_inside_the_package_or_beside_it(
 ) -> None:
     package = tmp_path / "envkit"
     package.mkdir()
-    monkeypatch.setattr(folders.resources, "files", lambda _: package)
+    monkeypatch.setattr("importlib.resources.files", lambda _: package)
     with pytest.raises(InternalError, match="environments"):
         folders.environments()
     (tmp_path / "environments").mkdir()
@@ -176,7 +176,7 @@ def test_channels_of_a_lock(tmp_path: Path) -> None:
     path = tmp_path / "conda-lock.yml"
     assert channels_of_lock(path) is None
     path.write_text(LOCK)
-    assert channels_of_lock(path) == {"conda-forge", "pkgs/main"}
+    assert channels_of_lock(path) == frozenset({"conda-forge", "pkgs/main"})
     path.write_text("version: 1\npackage: []\n")
     assert channels_of_lock(path) is None
 
@@ -184,5 +184,6 @@ def test_channels_of_a_lock(tmp_path: Path) -> None:
 def test_channels_of_recorded_locks(shared: Path) -> None:
     examples = shared / "facts" / "conda" / "examples"
     old = channels_of_lock(examples / "legacy-pytorch251-cu121-py311" / "conda-lock.yml")
-    assert old == {"pytorch", "nvidia", "conda-forge"}
-    assert channels_of_lock(examples / "cpu-py312" / "conda-lock.yml") == {"conda-forge"}
+    assert old == frozenset({"pytorch", "nvidia", "conda-forge"})
+    cpu = channels_of_lock(examples / "cpu-py312" / "conda-lock.yml")
+    assert cpu == frozenset({"conda-forge"})

@@ -8,7 +8,7 @@ from typing import Final
 from envkit.compat import tables
 from envkit.model.versions import parse_cuda
 from envkit.specs.lint.rule import Fault
-from envkit.specs.lint.subject import Subject, Torch, is_cuda_build
+from envkit.specs.lint.subject import Subject, is_cuda_build
 
 #: torch from which the `pytorch` channel selects its CUDA by pytorch-cuda.
 _FIRST_WITH_PYTORCH_CUDA: Final = (1, 13)
@@ -21,7 +21,7 @@ def no_cuda_selected(subject: Subject) -> Iterator[Fault]:
     torch = subject.conda_torch
     if torch is None or subject.pip_torch is not None or subject.cpu_chosen:
         return
-    if _is_selected(subject, torch):
+    if selects_cuda(subject):
         return
     yield Fault(
         line=torch.line,
@@ -32,7 +32,11 @@ def no_cuda_selected(subject: Subject) -> Iterator[Fault]:
     )
 
 
-def _is_selected(subject: Subject, torch: Torch) -> bool:
+def selects_cuda(subject: Subject) -> bool:
+    """Whether the conda half rules a CPU build of torch out."""
+    torch = subject.conda_torch
+    if torch is None:
+        return False
     if subject.spec.conda_named("pytorch-cuda", "pytorch-gpu"):
         return True
     if torch.build is not None and is_cuda_build(torch.build):

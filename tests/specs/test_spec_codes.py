@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from texts import TODAY, codes, spec_of, spec_text
+from spec_texts import TODAY, codes, spec_of, spec_text
 
 from envkit.model.finding import Severity
 from envkit.model.spec_codes import SPEC_CODES
