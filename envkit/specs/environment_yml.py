@@ -21,13 +21,22 @@ from envkit.model.environment_spec import (
 )
 from envkit.model.match_spec import parse_match_spec
 from envkit.specs.pip_lines import read_pip_line
-from envkit.specs.yaml_tree import MAX_BYTES, Mapping, Node, Scalar, Sequence, invalid, read_tree
+from envkit.specs.yaml_tree import (
+    MAX_BYTES,
+    MAX_REST,
+    Mapping,
+    Node,
+    Scalar,
+    Sequence,
+    invalid,
+    read_tree,
+)
 
 T = TypeVar("T")
 
 CONDA_KEYS: Final = ("name", "channels", "dependencies", "prefix", "variables")
 LOCK_KEYS: Final = ("platforms", "category", "pip-repositories", "allow-pypi-requests")
-#: `# [linux64]` at the end of a line; conda-lock's own pattern allows more words around it.
+#: `# [linux64]` at the end of a line, words before it allowed, as conda-lock reads it.
 _SELECTOR: Final = re.compile(r"\s*#.*\[([^\[\]]+)\][^()]*$")
 
 
@@ -169,5 +178,7 @@ def _pip_dependency(scalar: Scalar) -> PipDependency:
 
 
 def _selector(scalar: Scalar) -> str | None:
+    if len(scalar.rest) == MAX_REST:  # cut off; so long a comment holds none
+        return None
     found = _SELECTOR.fullmatch(scalar.rest)
     return found[1].strip() if found else None

@@ -10,7 +10,7 @@ from envkit.model.match_spec import channel_name
 
 _LARGEST_BYTES: Final = 64 << 20
 _URL: Final = re.compile(
-    rb"^\s*(?:- )?url:\s*['\"]?(\S+)/[^/\s]+\.(?:conda|tar\.bz2)\b", re.MULTILINE
+    rb"^[ \t]*(?:- )?url:[ \t]*['\"]?(\S+)/[^/\s]+\.(?:conda|tar\.bz2)\b", re.MULTILINE
 )
 
 

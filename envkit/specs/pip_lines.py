@@ -11,6 +11,8 @@ from packaging.utils import canonicalize_name
 from envkit.model.conda_version import parse_constraint
 from envkit.model.environment_spec import PipDependency
 
+#: Room for some 200 hashes.
+_LONGEST: Final = 20_000
 _LONG: Final = {
     "-e": "--editable",
     "-f": "--find-links",
@@ -33,6 +35,9 @@ def read_pip_line(text: str, line: int, selector: str | None) -> PipDependency:
         ValueError: pip would not understand it.
 
     """
+    if len(text) > _LONGEST:
+        message = f"a requirement of {len(text)} characters is not read"
+        raise ValueError(message)
     hashed = bool(_HASH.search(text))
     plain = _HASH.sub("", _COMMENT.sub("", text)).strip()
     if plain.startswith("-"):

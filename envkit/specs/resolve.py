@@ -50,7 +50,7 @@ def resolve_spec(asked: str, *, registry: Registry | None = None) -> ResolvedSpe
     """
     path = Path(asked)
     found = _REFERENCE.fullmatch(asked)
-    if found is None or asked.endswith((".yml", ".yaml")) or path.is_file():
+    if found is None or asked.endswith((".yml", ".yaml")) or _is_file(path):
         return _from_path(path, asked)
     shipped = registry or read_registry(folders.environments())
     name, version = found["name"], found["version"]
@@ -86,8 +86,8 @@ def _registered(registry: Registry, name: str, asked: str) -> ResolvedSpec:
 
 
 def _from_path(path: Path, asked: str) -> ResolvedSpec:
-    if not path.is_file():
-        message = f"{asked} is no file."
+    if not _is_file(path):
+        message = f"{asked[:200]} is no file."
         step = "Give the path of an environment.yml, or a name such as vit or vit@1.0.0."
         raise InputError(message, next_step=step)
     if is_registry(path.parent):
@@ -97,8 +97,15 @@ def _from_path(path: Path, asked: str) -> ResolvedSpec:
     return ResolvedSpec(asked=asked, path=path, lock_path=lock_beside(path))
 
 
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name longer than any file's
+        return False
+
+
 def _not_registered(asked: str, known: list[str]) -> UsageError:
     near = difflib.get_close_matches(asked, known, n=3, cutoff=0.5)
     hint = f" Did you mean {' or '.join(near)}?" if near else ""
     step = f"There are {', '.join(sorted(set(known)))}; a path works too."
-    return UsageError(f"The registry has no spec {asked!r}.{hint}", next_step=step)
+    return UsageError(f"The registry has no spec {asked[:80]!r}.{hint}", next_step=step)

@@ -17,6 +17,8 @@ from envkit.errors import InputError
 MAX_BYTES: Final = 1 << 20
 MAX_DEPTH: Final = 16
 MAX_NODES: Final = 50_000
+#: Characters kept of what follows a value on its line.
+MAX_REST: Final = 500
 _NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
 _NEXT_STEP: Final = (
     "Correct the file; `conda env create` would not read it either, or not as meant."
@@ -32,7 +34,7 @@ class Scalar(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     line: int
     rest: str = ""
-    """What follows on its line, a comment for example."""
+    """What follows on its line, a comment for example; at most `MAX_REST` characters."""
     quoted: bool = False
 
     @property
@@ -146,7 +148,7 @@ class _Builder:
     def _after(self, end: Any) -> str:
         if end is None or end.line >= len(self._lines):
             return ""
-        after: str = self._lines[end.line][end.column :]
+        after: str = self._lines[end.line][end.column : end.column + MAX_REST]
         return after
 
     def _add(self, node: Node) -> None:

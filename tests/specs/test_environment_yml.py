@@ -124,6 +124,13 @@ def test_a_bomb_of_aliases_is_refused_at_its_first_anchor() -> None:
         spec_of("\n".join(lines))
 
 
+@pytest.mark.parametrize("piece", ["[x]", "[", "a[", "# [", "\t"])
+def test_a_hostile_comment_is_no_work(piece: str) -> None:
+    comment = piece * (900_000 // len(piece))
+    spec = spec_of(f"dependencies:\n  - zlib # {comment}(\n")
+    assert spec.dependencies[0].selector is None
+
+
 def test_too_large_is_refused_unread() -> None:
     with pytest.raises(InputError, match="larger than"):
         read_spec(b"#" * (MAX_BYTES + 1), origin="x.yml")

@@ -140,7 +140,9 @@ def test_an_unknown_name_or_version_has_a_hint(registry: Path, asked: str, hint:
     assert "small" in error.value.next_step
 
 
-@pytest.mark.parametrize("asked", ["none.yml", "a/b", "../vit@1.0.0", "VIT"])
+@pytest.mark.parametrize(
+    "asked", ["none.yml", "a/b", "../vit@1.0.0", "VIT", "a" * 5000 + ".yml", "a\0.yml"]
+)
 def test_what_is_no_name_is_a_path(asked: str) -> None:
     with pytest.raises(InputError, match="is no file"):
         resolve_spec(asked)
@@ -179,6 +181,13 @@ def test_channels_of_a_lock(tmp_path: Path) -> None:
     assert channels_of_lock(path) == frozenset({"conda-forge", "pkgs/main"})
     path.write_text("version: 1\npackage: []\n")
     assert channels_of_lock(path) is None
+
+
+def test_a_hostile_lock_is_no_work(tmp_path: Path) -> None:
+    path = tmp_path / "conda-lock.yml"
+    for text in ("\n" * 2_000_000, "url: " + "a/" * 1_000_000, " " * 2_000_000):
+        path.write_text(text)
+        assert channels_of_lock(path) is None
 
 
 def test_channels_of_recorded_locks(shared: Path) -> None:
