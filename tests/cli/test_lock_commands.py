@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -16,7 +17,7 @@ SCHEMAS = Path(package.__file__).parent / "schemas"
 SPEC = "name: s\nchannels: [conda-forge]\ndependencies: [tool]\n"
 
 
-def _schema(stem: str) -> object:
+def _schema(stem: str) -> Any:
     return json.loads((SCHEMAS / f"{stem}.schema.json").read_text(encoding="utf-8"))
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
 import locks
-from specs.texts import spec_of, spec_text
+import msgspec
+from spec_texts import spec_of, spec_text
 
 from envkit.model.conda_lock import CondaLock, LockedPackage
 from envkit.specs.content_hash import content_hash

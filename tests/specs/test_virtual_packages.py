@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from specs.texts import spec_of, spec_text
+from spec_texts import spec_of, spec_text
 
 from envkit.specs.virtual_packages import PLATFORMS, virtual_packages
 
