@@ -19,7 +19,11 @@ import sys
 sys.path.insert(0, {root!r})
 from envkit.specs.solver.stand_in import main
 
-raise SystemExit(main(sys.argv[1:], os.environ))
+code = main(sys.argv[1:], os.environ)
+sys.stdout.flush()
+# Not the usual way out: threads of py-rattler 0.28 abort an interpreter that is being taken apart,
+# once in 60 runs.
+os._exit(code)
 """
 
 
