@@ -67,9 +67,8 @@ def raised_spec(text: str, name: str, old: str, new: str) -> str:
         InputError: it does not set `ENVKIT_SPEC` to the old version.
 
     """
-    pattern = re.compile(
-        rf"^(\s*{_OWN_VARIABLE}:\s*[\"']?){re.escape(f'{name}@{old}')}\b", re.MULTILINE
-    )
+    said = re.escape(f"{name}@{old}")
+    pattern = re.compile(rf"^(\s*{_OWN_VARIABLE}:\s*[\"']?){said}(?![\w.])", re.MULTILINE)
     changed, count = pattern.subn(rf"\g<1>{name}@{new}", text)
     if count != 1:
         message = f"{name}.yml does not set {_OWN_VARIABLE} to {name}@{old}."

@@ -114,9 +114,10 @@ def _publish(planned: _Update, made: CondaLock, changes: tuple[PackageChange, ..
     lock = lock_bytes(with_notes(made, order), spec=name, lock_name=path.name)
     archive = registry.archived(name, new)
     archive.mkdir(parents=True, exist_ok=True)
-    _write(archive, name, spec, lock, registry_of_one(table, name))
+    files = {path.name: lock, f"{name}.yml": spec.encode()}
+    _write(archive, {**files, REGISTRY_FILE: registry_of_one(table, name).encode()})
     read_registry(archive)  # what was written there can be read
-    _write(registry.folder, name, spec, lock, table)
+    _write(registry.folder, {**files, REGISTRY_FILE: table.encode()})
     return LockedSpec(
         spec=f"{name}@{new}",
         file=str(path),
@@ -127,10 +128,9 @@ def _publish(planned: _Update, made: CondaLock, changes: tuple[PackageChange, ..
     )
 
 
-def _write(folder: Path, name: str, spec: str, lock: bytes, registry: str) -> None:
-    write_atomically(folder / f"{name}.conda-lock.yml", lock)
-    write_atomically(folder / f"{name}.yml", spec.encode())
-    write_atomically(folder / REGISTRY_FILE, registry.encode())
+def _write(folder: Path, files: Mapping[str, bytes]) -> None:
+    for name, content in files.items():
+        write_atomically(folder / name, content)
 
 
 def _text(path: Path) -> str:
