@@ -18,11 +18,11 @@ from envkit.workflows.lock import LockRequest, exit_code, lock
 from envkit.workflows.lock_update import update
 
 EXAMPLES = """\
-envkit lock environment.yml                with the conda found, else the built-in solver
-envkit lock --solver builtin my/vit.yml    without conda
-envkit lock --check environment.yml vit    do the locks still fit? no solve, no network
-envkit lock --mirror /srv/channels vit.yml solve against channels on disk
-envkit lock --update vit                   the next version of vit, with what is newest now
+envkit lock environment.yml              with the conda found, or without one
+envkit lock --solver builtin my/vit.yml  without conda in any case
+envkit lock --check environment.yml vit  do the locks still fit? no network
+envkit lock vit.yml --mirror /srv/conda  solve against channels on disk
+envkit lock --update vit                 its next version, newest packages
 envkit lock --platform linux-64 --platform osx-arm64 cpu.yml"""
 
 

@@ -1,9 +1,9 @@
 """What the child does with a request, task by task; the boundary where everything is caught.
 
-Order: import torch; set the flags asked for; facts of the build; then, in a child of its own, CUDA,
-the self-test and the mapped libraries; then the suite, with `request["device"]` made concrete:
-`suite.run(request, emit, api)`, where `emit(event, **fields)` is a `protocol.Emitter` and `api` the
-module `torch_api`. The suite starts its own children with `fork.run_jobs(jobs, emit, request)`.
+Order: import torch; set the flags asked for; facts of the build and then of CUDA, each in a child
+of its own; then the suite, with the self-test beside it and `request["device"]` made concrete:
+`suite.run(request, emit, api, beside)`, where `emit(event, **fields)` is a `protocol.Emitter` and
+`api` the module `torch_api`. The suite starts its own children with `fork.run_jobs`.
 """
 
 from __future__ import annotations
@@ -73,14 +73,16 @@ def _answer(request: "dict[str, Any]", emit: Emitter) -> None:
         emit.stage("fingerprint")
         suite = importlib.import_module("_envkit_child.suite")
         name = suite_name(request["suite"], device)
-        suite.run(dict(request, device=device, suite=name), emit, torch_api)
+        beside = [_self_test(device, deadline)] if "facts" in tasks else []
+        suite.run(dict(request, device=device, suite=name), emit, torch_api, beside)
 
 
 def _look_at_build(emit: Emitter, deadline: float) -> None:
     """Read the facts of the build, in a fork where there is one.
 
     Some of torch's harmless-looking questions leave a mark with which CUDA refuses to start in any
-    child forked later (seen on an H200, torch 2.11: asking for the list of architectures).
+    child forked later. Seen on an H200 with torch 2.11: after `_cuda_getArchFlags()`, and after
+    `__config__.show()`.
     """
     if not can_fork():
         look_at_build({}, emit)
@@ -131,7 +133,8 @@ def _look_at_device(
     if not report and (asked == "cpu" or not is_cuda_build(torch)):
         return _concrete(asked, CPU_BUILD, emit, promised=False)
     limit_s = max(1.0, min(DEVICE_LIMIT_S, deadline - time.monotonic()))
-    job = Job("device", look_at_device, {"device": asked, "report": report}, limit_s)
+    args = {"device": asked, "report": report, "test": "fingerprint" not in request["tasks"]}
+    job = Job("device", look_at_device, args, limit_s)
     result = run_jobs([job], emit, request)[0]
     if result.ok:
         return _concrete(asked, result.value["unusable"], emit, promised=result.value["promised"])
@@ -170,7 +173,7 @@ def _measured(asked: str, unusable: str, *, promised: bool) -> "Optional[str]":
 
 
 def look_at_device(args: "dict[str, Any]", emit: Emitter) -> "dict[str, Any]":
-    """Job: CUDA facts, self-test, libraries, key.
+    """Job: CUDA facts and key; where no suite follows, a brief self-test and the libraries too.
 
     Returns `unusable` (why the device asked for cannot be used, empty if it can) and `promised`
     (torch says that CUDA is available).
@@ -187,12 +190,28 @@ def look_at_device(args: "dict[str, Any]", emit: Emitter) -> "dict[str, Any]":
     device = _measured(asked, unusable, promised=answer["promised"])
     if device:
         emit("key", values=comparability_key(torch, facts, device))
+    if args["test"] or not device:
+        test_device({"device": device, "brief": True}, emit)
+    return answer
+
+
+def _self_test(device: str, deadline: float) -> Job:
+    limit_s = max(1.0, min(DEVICE_LIMIT_S, deadline - time.monotonic()))
+    return Job("self_test", test_device, {"device": device, "brief": False}, limit_s)
+
+
+def test_device(args: "dict[str, Any]", emit: Emitter) -> None:
+    """Job: the self-test of a device (None: of none), and the libraries mapped after it."""
+    import torch
+
+    device = args["device"]
+    if device:
         emit.stage("self_test")
-        emit("self_test", device=device, tests=run_self_tests(torch, device))
+        tests = run_self_tests(torch, device, brief=args["brief"])
+        emit("self_test", device=device, tests=tests)
     # Only now: cuDNN and others are loaded by the first operation that needs them.
     emit.stage("mapped_libraries")
     emit("facts", family="torch", values={"mapped_libraries": _mapped()})
-    return answer
 
 
 def _why_unusable(asked: str, facts: "dict[str, Any]") -> str:
