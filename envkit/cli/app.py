@@ -26,6 +26,8 @@ COMMANDS: Final = {
         "envkit.cli.lint", "Find faults of environment.yml files before anything is solved."
     ),
     "diff": Entry("envkit.cli.diff", "Say what differs between machines, and the cause."),
+    "lock": Entry("envkit.cli.lock", "Lock each SPEC: every package with its address and hash."),
+    "create": Entry("envkit.cli.create", "Install the lock of SPEC without conda."),
     "explain": Entry("envkit.cli.explain", "Show the page of a finding, such as DRV002."),
     "rules": Entry("envkit.cli.rules", "List every rule."),
     "completion": Entry("envkit.cli.completion", "Print the completion script of a shell."),

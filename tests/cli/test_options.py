@@ -25,6 +25,11 @@ OPTIONS = {
         *("--require", "--confirm", "--python", "-o", "--exit-zero", "--format", "--json"),
         *EVERYWHERE,
     ],
+    "lock": [
+        *("--check", "--update", "--solver", "--mirror", "--platform", "--format", "--json"),
+        *EVERYWHERE,
+    ],
+    "create": ["-p, --prefix", "--mirror", "--format", "--json", *EVERYWHERE],
     "explain": EVERYWHERE,
     "rules": EVERYWHERE,
     "completion": EVERYWHERE,

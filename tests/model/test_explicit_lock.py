@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import locks
 import pytest
-from model import locks
 
 from envkit.errors import InputError
 from envkit.model.explicit_lock import is_explicit_lock, read_explicit_lock, write_explicit_lock

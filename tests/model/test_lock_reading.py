@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import locks
 import msgspec
 import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from model import locks
 
 from envkit.errors import InputError
 from envkit.model import lock_reading

@@ -1,1 +1,1 @@
-"""A solver where no conda is installed: py-rattler behind the command line that conda-lock calls."""
+"""A solver where no conda is installed: py-rattler behind the commands that conda-lock calls."""

@@ -21,7 +21,8 @@ from envkit.specs.solver.stand_in import main
 
 code = main(sys.argv[1:], os.environ)
 sys.stdout.flush()
-# Not the usual way out: taking apart 20,000 records at exit takes as long as the solve.
+# Not the usual way out: threads of py-rattler 0.28 abort an interpreter that is being taken apart,
+# once in 60 runs.
 os._exit(code)
 """
 

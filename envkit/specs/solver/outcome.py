@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
@@ -15,11 +15,13 @@ import msgspec
 OUTCOME_VARIABLE: Final = "ENVKIT_SOLVER_OUTCOME"
 MIRROR_VARIABLE: Final = "ENVKIT_SOLVER_MIRROR"
 
+Kind: TypeAlias = Literal["solved", "unsolvable", "no_network", "missing_channel", "failed"]
+
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """How a solve ended."""
 
-    kind: Literal["solved", "unsolvable", "no_network", "missing_channel", "failed"]
+    kind: Kind
     message: str = ""
     """The solver's explanation."""
     seconds: float = 0.0

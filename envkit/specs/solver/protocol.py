@@ -7,12 +7,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-import rattler
 
 from envkit.specs.solver.channels import folder_of
+
+if TYPE_CHECKING:
+    import rattler
 
 _WITH_VALUE: Final = {
     "--channel": "channel",

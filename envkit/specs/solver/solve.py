@@ -12,10 +12,16 @@ from typing import Final
 
 import msgspec
 import rattler
-from rattler.exceptions import FetchRepoDataError, GatewayError, SolverError
+from rattler.exceptions import (
+    FetchRepoDataError,
+    GatewayError,
+    InvalidMatchSpecError,
+    IoError,
+    SolverError,
+)
 
 from envkit.specs.solver.channels import Channel
-from envkit.specs.solver.outcome import Outcome, SolveError
+from envkit.specs.solver.outcome import Kind, Outcome, SolveError
 
 #: What the errors of py-rattler say where a channel could not be reached.
 _NO_NETWORK: Final = re.compile(
@@ -45,18 +51,18 @@ def solve(request: Request) -> list[rattler.RepoDataRecord]:
     try:
         records = asyncio.run(_solve(request))
     except SolverError as error:
-        raise _ended("unsolvable", error) from error
+        raise SolveError(Outcome(kind="unsolvable", message=_said(error))) from error
     except (GatewayError, FetchRepoDataError) as error:
-        kind_is_network = _NO_NETWORK.search(str(error))
-        raise _ended("no_network" if kind_is_network else "missing_channel", error) from error
-    except (rattler.exceptions.InvalidMatchSpecError, rattler.exceptions.IoError) as error:
-        raise _ended("failed", error) from error
+        no_network = _NO_NETWORK.search(str(error)) is not None
+        kind: Kind = "no_network" if no_network else "missing_channel"
+        raise SolveError(Outcome(kind=kind, message=_said(error))) from error
+    except (InvalidMatchSpecError, IoError) as error:
+        raise SolveError(Outcome(kind="failed", message=_said(error))) from error
     return sorted(records, key=lambda record: record.name.normalized)
 
 
-def _ended(kind: str, error: Exception) -> SolveError:
-    message = str(error).strip() or type(error).__name__
-    return SolveError(msgspec.convert({"kind": kind, "message": message}, Outcome))
+def _said(error: Exception) -> str:
+    return str(error).strip() or type(error).__name__
 
 
 async def _solve(request: Request) -> list[rattler.RepoDataRecord]:
