@@ -14,10 +14,9 @@ import msgspec
 from envkit.compare.layer import Collector, LayerResult, Lost
 from envkit.compare.package_names import in_gpu_stack, pip_name
 from envkit.compare.sides import Package, Packages, Side
+from envkit.compare.spellings import PackageKey, fold_spellings
 from envkit.model.documents import Comparable
 
-#: Platform, manager, name.
-PackageKey = tuple[str, str, str]
 Listing = Mapping[PackageKey, Package]
 
 #: Fields in the order in which a difference is named after the first one that differs.
@@ -59,7 +58,7 @@ def compare_packages(sides: Sequence[Side]) -> LayerResult:
     if len(present) < 2:  # noqa: PLR2004
         few = "only one input lists packages" if present else "no input lists packages"
         return collector.finish(Comparable(answer="no", why=few))
-    aligned = _aligned(lists)
+    aligned = _folded(_aligned(lists))
     keys = sorted(_keys(aligned), key=_order)
     platforms = {key[0] for key in keys}
     for key in keys:
@@ -157,6 +156,15 @@ def _aligned(lists: Sequence[Packages | None]) -> list[Aligned | None]:
     platform = "" if locked else _single_platform(present)
     names = _naming(present)
     return [None if one is None else _align(one, names, locked, platform) for one in lists]
+
+
+def _folded(aligned: Sequence[Aligned | None]) -> list[Aligned | None]:
+    present = [one.listing for one in aligned if one is not None]
+    following = iter(fold_spellings(present))
+    return [
+        None if one is None else msgspec.structs.replace(one, listing=next(following))
+        for one in aligned
+    ]
 
 
 def _keys(aligned: Sequence[Aligned | None]) -> set[PackageKey]:

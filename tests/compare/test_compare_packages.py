@@ -173,27 +173,39 @@ def test_names() -> None:
 
 
 def test_pairs_of_the_example_locks_agree_with_a_simple_count(shared: Path) -> None:
-    """Counted here from the YAML by nothing but dictionaries: added, removed, changed."""
+    """Counted here from the YAML by nothing but dictionaries: added, removed, another version."""
     files = sorted(shared.glob("facts/conda/examples/*/conda-lock.yml"))
     assert len(files) > 5
     for one, other in pairwise(files):
         left, right = _plain(one), _plain(other)
-        both = left.keys() & right.keys()
         counted = {
             "added": len(right.keys() - left.keys()),
             "removed": len(left.keys() - right.keys()),
-            "changed": sum(left[name] != right[name] for name in both),
+            "version": sum(left[name] != right[name] for name in left.keys() & right.keys()),
         }
         found = list(changes(diff(one.read_bytes(), other.read_bytes())).values())
-        kinds = {"added": found.count("added"), "removed": found.count("removed")}
-        kinds["changed"] = len(found) - sum(kinds.values())
-        assert kinds == counted, (one.parent.name, other.parent.name)
+        assert {kind: found.count(kind) for kind in counted} == counted, one.parent.name
 
 
-def _plain(path: Path) -> dict[str, tuple[str, str]]:
+def _plain(path: Path) -> dict[str, str]:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     packages = yaml.load(path.read_bytes(), Loader=loader)["package"]  # noqa: S506 (a safe loader)
-    return {f"{p['manager']}:{p['name']}": (p["version"], p["url"]) for p in packages}
+    return {f"{p['manager']}:{p['name'].replace('_', '-')}": p["version"] for p in packages}
+
+
+def test_a_second_spelling_is_no_package_more() -> None:
+    both = lock(("typing_extensions", "4.15.0", "0"), ("typing-extensions", "4.15.0", "1"))
+    one = lock(("typing_extensions", "4.15.0", "0"))
+    assert diff(both, one).differences == ()
+    assert diff(lock(("typing-extensions", "4.15.0", "0")), one).verdict.exit_code == 0
+    newer = lock(("typing_extensions", "4.16.0", "0"))
+    assert changes(diff(both, newer)) == {"typing_extensions": "version"}
+
+
+def test_both_spellings_are_compared_where_both_lists_have_them() -> None:
+    both = lock(("typing_extensions", "4.15.0", "0"), ("typing-extensions", "4.15.0", "1"))
+    other = lock(("typing_extensions", "4.15.0", "0"), ("typing-extensions", "4.15.0", "2"))
+    assert changes(diff(both, other)) == {"typing-extensions": "build"}
 
 
 @pytest.mark.parametrize("text", ["", "hello world, this is no list of anything\n"])
