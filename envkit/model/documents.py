@@ -80,9 +80,19 @@ class OomEvent(msgspec.Struct, frozen=True, kw_only=True):
 
     kind: str = msgspec.field(name="class")
     numbers: dict[str, int]
-    """Names end in `_bytes`."""
+    """Names end in `_bytes`: what was printed first, then what follows from it."""
     explanation: str
     remedies: tuple[str, ...]
+    """Most likely first."""
+    line: int = 1
+    """Of the log, where it was seen first."""
+    times: int = 1
+    """How often it was printed word for word."""
+    source: str = ""
+    """What the launcher calls the worker, `rank1` for instance; empty if it does not say."""
+    device: int | None = None
+    torch: str = ""
+    """The releases that word it so; empty where the wording does not tell."""
 
 
 class Oom(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,6 +100,9 @@ class Oom(msgspec.Struct, frozen=True, kw_only=True):
 
     schema: Literal["envkit.oom/1"] = "envkit.oom/1"
     events: tuple[OomEvent, ...]
+    """Different messages, in the order of the log."""
+    events_left_out: int = 0
+    """Further ones, counted only."""
 
 
 class ReplayProof(msgspec.Struct, frozen=True, kw_only=True):
