@@ -23,6 +23,7 @@ class Entry(NamedTuple):
 COMMANDS: Final = {
     "verify": Entry("envkit.cli.verify", "Say whether this machine and environment are right."),
     "oom": Entry("envkit.cli.oom", "Explain an out-of-memory message or a whole log."),
+    "memory": Entry("envkit.cli.memory", "Replay a memory snapshot under other settings."),
     "explain": Entry("envkit.cli.explain", "Show the page of a finding, such as DRV002."),
     "rules": Entry("envkit.cli.rules", "List every rule."),
     "completion": Entry("envkit.cli.completion", "Print the completion script of a shell."),
