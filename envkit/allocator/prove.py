@@ -10,6 +10,7 @@ import msgspec
 from envkit.allocator.addresses import AddressSpace
 from envkit.allocator.blocks import DEFAULT_POOL, Block, PoolId
 from envkit.allocator.config import Config
+from envkit.allocator.growth import grow
 from envkit.allocator.heap import Heap
 from envkit.allocator.model import CachingAllocator
 from envkit.allocator.recording import OOM, PoolMap, Recording
@@ -17,6 +18,7 @@ from envkit.allocator.release import release_segment, unmap
 from envkit.allocator.replay import (
     ALLOC,
     FREE,
+    FREE_REQUESTED,
     SEGMENT_ALLOC,
     SEGMENT_FREE,
     SEGMENT_MAP,
@@ -25,6 +27,7 @@ from envkit.allocator.replay import (
 )
 from envkit.allocator.restore import restore
 from envkit.allocator.rewind import StartSegment, state_at_start
+from envkit.allocator.search import choose
 from envkit.allocator.sizes import SMALL_LIMIT_BYTES
 from envkit.allocator.stats import ALL, BYTES
 
@@ -110,6 +113,7 @@ class _Run:
             addresses=RecordedAddresses(_NOWHERE),
         )
         self.heap: Heap = self.allocator.heap
+        self.pools = PoolMap(recording)
         self.allocations = self.same = self.ooms = 0
         self.served_ooms = 0
         self.left_at: int | None = None
@@ -123,16 +127,21 @@ class _Run:
         """Go through the history."""
         held = {address: address for address in self.heap.live}
         self.live_at_start = len(held)
-        pools = PoolMap(self.recording.segments)
+        pools = self.pools
         live, malloc, free = self.heap.live, self.allocator.malloc, self.allocator.free
         now = peak = self.heap.ledger.gauge(ALL, BYTES)
         peak_at = -1
         hint: int | None = None
-        for index, event in enumerate(self.recording.events):
+        late = False  # whether a block came back for which other streams were waited for
+        events = self.recording.events
+        for index, event in enumerate(events):
             action, address, size, stream = event
             if action == ALLOC:
-                if pools and (pool := pools.pool_of(address)) != DEFAULT_POOL:
+                if pools and (pool := pools.pool_of(address, index)) != DEFAULT_POOL:
                     mine = malloc_in(self.allocator, pool, (size, stream, hint))
+                elif late:
+                    mine = self._malloc_after_wait(event, hint)
+                    late = False
                 else:
                     mine = malloc(size, stream, hint)
                 hint = None
@@ -148,22 +157,46 @@ class _Run:
                     peak, peak_at = now, index
             elif action == FREE:
                 mine = held.pop(address, 0)
-                if mine:
-                    now -= live[mine].size
+                late = late or index == 0 or events[index - 1][:2] != (FREE_REQUESTED, address)
+                block = live.get(mine)
+                if block is not None:
+                    now -= block.size
                     free(mine)
                 elif size:
                     self._leave(index, f"a block at {address:#x} is freed that is not in use")
             elif action in {SEGMENT_ALLOC, SEGMENT_MAP}:
                 hint = address if hint is None else hint
             else:
-                self._rarely(index, event)
+                self._rarely(index, event, late=late)
         self.peak, self.peak_at = peak, peak_at
 
-    def _rarely(self, index: int, event: Event) -> None:
+    def _malloc_after_wait(self, event: Event, hint: int | None) -> int:
+        """Allocate where torch may have waited for other streams because memory was short.
+
+        What came back while it waited is not looked at: it takes new memory at once.
+        """
+        _, _, size, stream = event
+        wanted = self.heap.kind_of(max(size, 1)).block_bytes
+        tempting = fitting(self.heap, wanted, stream)
+        if hint is None or tempting is None:
+            return self.allocator.malloc(size, stream, hint)
+        taken = grow(self.heap, tempting.home, wanted, hint)
+        hidden: list[Block] = []
+        while (block := fitting(self.heap, wanted, stream)) not in {None, taken}:
+            block.home.drop(block)
+            hidden.append(block)
+        mine = self.allocator.malloc(size, stream)
+        for block in hidden:
+            block.home.add(block)
+        return mine
+
+    def _rarely(self, index: int, event: Event, *, late: bool) -> None:
         action, address, size, stream = event
         if action == OOM:
             self.ooms += 1
-            self.served_ooms += serves(self.heap, size, stream)
+            # With private pools, or after waiting for streams, what torch looked at is not known.
+            if not self.pools and not late and not self._has_just_freed(index):
+                self.served_ooms += fitting(self.heap, size, stream) is not None
             if self.room is None:
                 self.room = self.heap.reserved_bytes + address
                 self.first_oom_at = index
@@ -179,6 +212,12 @@ class _Run:
                 self._leave(index, f"{size} bytes at {address:#x} are unmapped but not free")
             else:
                 unmap(self.heap, block)
+
+    def _has_just_freed(self, index: int) -> bool:
+        """Tell whether what came last, releases left out, is a free: perhaps one waited for."""
+        released = {SEGMENT_FREE, SEGMENT_UNMAP}
+        before = (e[0] for e in reversed(self.recording.events[max(0, index - 9999) : index]))
+        return next((action for action in before if action not in released), "") == FREE
 
     def _leave(self, index: int, reason: str) -> None:
         if self.left_at is None:
@@ -250,14 +289,16 @@ def malloc_in(
         allocator.end_pool(pool_id)
 
 
-def serves(heap: Heap, size: int, stream: int) -> bool:
-    """Tell whether a cached block would serve a request of this rounded size."""
+def fitting(heap: Heap, size: int, stream: int) -> Block | None:
+    """Return the cached block that would serve a request of this rounded size."""
     pool = heap.small if size <= SMALL_LIMIT_BYTES else heap.large
     home = pool.lists.get(stream)
     if home is None:
-        return False
+        return None
     at = bisect_left(home.keys, size << 64)
-    return at < len(home.keys) and home.blocks[at].size < heap.config.max_split_size_bytes
+    if heap.choosy:
+        at = choose(heap.config, home, size, at)
+    return home.blocks[at] if at < len(home.blocks) else None
 
 
 def _free_block(heap: Heap, address: int) -> Block | None:

@@ -13,7 +13,7 @@ import msgspec
 
 from envkit.allocator.blocks import DEFAULT_POOL, PoolId
 from envkit.allocator.options import LAST_VERSION, Version
-from envkit.allocator.replay import ACTIONS, Event
+from envkit.allocator.replay import ACTIONS, SEGMENT_ALLOC, Event
 from envkit.errors import InputError
 
 OOM: Final = "o"
@@ -216,23 +216,36 @@ def _version(
 
 
 class PoolMap:
-    """Which private pool an address belongs to, from the segments at the end."""
+    """Which private pool an allocation went to, from the segments at the end.
 
-    def __init__(self, segments: Iterable[EndSegment]) -> None:
-        private = sorted(s for s in segments if s.pool_id != DEFAULT_POOL)
+    Snapshots before 2.12 do not say it of an event. Of segments that are gone at the end it is not
+    known; their allocations count as the default pools'.
+    """
+
+    def __init__(self, recording: Recording) -> None:
+        private = sorted(s for s in recording.segments if s.pool_id != DEFAULT_POOL)
         self._starts = [segment.address for segment in private]
         self._private = private
+        #: The event that made each; before it the address was another segment's.
+        self._since = dict.fromkeys(self._starts, -1)
+        if private:
+            for index, event in enumerate(recording.events):
+                if event[0] == SEGMENT_ALLOC and event[1] in self._since:
+                    self._since[event[1]] = index
 
     def __bool__(self) -> bool:
         """Tell whether there is any private pool."""
         return bool(self._starts)
 
-    def pool_of(self, address: int) -> PoolId:
-        """Return the pool; (0, 0) for the default ones."""
+    def pool_of(self, address: int, index: int) -> PoolId:
+        """Return the pool of an allocation; (0, 0) for the default ones."""
         at = bisect_right(self._starts, address) - 1
-        if at >= 0 and address < self._private[at].address + self._private[at].size:
-            return self._private[at].pool_id
-        return DEFAULT_POOL
+        if at < 0:
+            return DEFAULT_POOL
+        segment = self._private[at]
+        if address >= segment.address + segment.size or index < self._since[segment.address]:
+            return DEFAULT_POOL
+        return segment.pool_id
 
 
 def _invalid(origin: str, reason: str, step: str = "") -> InputError:

@@ -55,7 +55,8 @@ def _restore_area(heap: Heap, runs: list[StartSegment]) -> None:
         if run.address > at:
             blocks.append((_unmapped(home, at, run.address, area), None))
         blocks.extend(_pieces(heap, home, run, area))
-        heap.reserve(home.pool, run.size)
+        if run.size:
+            heap.reserve(home.pool, run.size)
         at = run.address + run.size
     if at < base + span:
         blocks.append((_unmapped(home, at, base + span, area), None))

@@ -8,13 +8,13 @@ having made them. Free neighbours always merge, so the live blocks fix the whole
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from envkit.allocator.blocks import DEFAULT_POOL, PoolId
 from envkit.allocator.config import Config
-from envkit.allocator.recording import Recording
+from envkit.allocator.recording import OOM, Recording
 from envkit.allocator.replay import (
     ALLOC,
     FREE,
@@ -25,6 +25,7 @@ from envkit.allocator.replay import (
     Event,
 )
 from envkit.allocator.sizes import (
+    LARGE_SEGMENT_BYTES,
     MIN_BLOCK_BYTES,
     SMALL_LIMIT_BYTES,
     SMALL_SEGMENT_BYTES,
@@ -59,8 +60,8 @@ class _Ends(NamedTuple):
 
     made: dict[int, int]
     """Blocks that it made and did not free: address to event."""
-    orphans: list[Event]
-    """Frees of what it did not make."""
+    orphans: dict[int, tuple[int, Event]]
+    """Frees of what it did not make: address to event, with its number."""
     new_segments: set[int]
     lost_segments: list[Event]
 
@@ -83,15 +84,16 @@ def state_at_start(recording: Recording, config: Config) -> list[StartSegment]:
         at = bisect_right(starts, block.address) - 1
         if at >= 0 and block.address < spans[at].address + spans[at].size:
             inside[at].append(block)
+    tails = _Tails(recording, ends, config)
     return [
-        span._replace(blocks=tuple(_with_tails(span, found, ends, config)))
+        span._replace(blocks=tuple(tails.added(span, found)))
         for span, found in zip(spans, inside, strict=True)
     ]
 
 
 def _open_ends(events: Iterable[Event]) -> _Ends:
     made: dict[int, int] = {}
-    orphans: list[Event] = []
+    orphans: dict[int, tuple[int, Event]] = {}
     new: set[int] = set()
     lost: list[Event] = []
     for index, event in enumerate(events):
@@ -100,7 +102,7 @@ def _open_ends(events: Iterable[Event]) -> _Ends:
             made[address] = index
         elif action == FREE:
             if made.pop(address, None) is None:
-                orphans.append(event)
+                orphans.setdefault(address, (index, event))
         elif action == SEGMENT_ALLOC:
             new.add(address)
         elif action == SEGMENT_FREE:
@@ -118,7 +120,7 @@ def _blocks_at_start(recording: Recording, ends: _Ends, config: Config) -> list[
         for block in segment.blocks
         if block.is_active and block.address not in ends.made
     }
-    for _, address, size, _ in ends.orphans:
+    for _, (_, address, size, _) in ends.orphans.values():
         block_bytes = round_request(max(size, 1), config.roundup_divisions)
         found[address] = StartBlock(address, block_bytes, size)
     return sorted(found.values())
@@ -145,25 +147,92 @@ def _mapped_runs(recording: Recording) -> list[StartSegment]:
         for s in ends
         for page in range(s.address, s.address + s.size, _PAGE)
     }
-    areas = sorted((s.address, (s.stream, s.is_small, s.pool_id)) for s in ends)
-    for action, address, size, stream in reversed(recording.events):
+    small = _small_pages(recording)
+    for index in range(len(recording.events) - 1, -1, -1):
+        action, address, size, stream = recording.events[index]
         if action == SEGMENT_MAP:
             for page in range(address, address + size, _PAGE):
                 pages.pop(page, None)
         elif action == SEGMENT_UNMAP:
-            owner = _owner(areas, address, stream, is_small=size % (10 * _PAGE) != 0)
+            owner = (stream, small[index], DEFAULT_POOL)
             pages.update((page, owner) for page in range(address, address + size, _PAGE))
-    return _runs(pages)
+    runs = _runs(pages)
+    return [*_bases(recording, runs, small), *runs]
 
 
-def _owner(
-    areas: list[tuple[int, tuple[int, bool, PoolId]]], address: int, stream: int, *, is_small: bool
-) -> tuple[int, bool, PoolId]:
-    """Return whose an unmapped page was: that of the nearest area below, of the same stream."""
-    for start, owner in reversed(areas):
-        if start <= address and owner[0] == stream:
-            return owner
-    return (stream, is_small, DEFAULT_POOL)
+def _bases(
+    recording: Recording, runs: list[StartSegment], small: dict[int, bool]
+) -> list[StartSegment]:
+    """Return a run without bytes where a range begins, if its first pages were not mapped.
+
+    That they belong to the range is seen when the history maps them while the range exists.
+    """
+    mapped: dict[tuple[int, bool], int] = {}
+    lowest: dict[tuple[int, bool], StartSegment] = {}
+    for run in runs:
+        key = (run.stream, run.is_small)
+        mapped[key] = mapped.get(key, 0) + run.size
+        lowest.setdefault(key, run)
+    found: dict[tuple[int, bool], StartSegment] = {}
+    for index in sorted(small):
+        action, address, size, stream = recording.events[index]
+        key = (stream, small[index])
+        if mapped.get(key, 0) <= 0:  # not there at the start, or given up since
+            continue
+        mapped[key] += size if action == SEGMENT_MAP else -size
+        if address < found.get(key, lowest[key]).address:
+            found[key] = lowest[key]._replace(address=address, size=0)
+    return list(found.values())
+
+
+def _small_pages(recording: Recording) -> dict[int, bool]:  # noqa: C901  (one pass)
+    """Return of each mapping and unmapping, by event, whether it was the small pool's.
+
+    A mapping belongs to the next allocation. What is unmapped belongs to whom its pages were mapped
+    for, or to whose blocks were in them last; if neither is in the history, to its neighbour below.
+    """
+    found: dict[int, bool] = {}
+    pages: dict[int, bool] = {}
+    first: dict[int, bool] = {}
+    waiting: list[int] = []
+    unknown: list[int] = []
+    for index, (action, address, size, _) in enumerate(recording.events):
+        if action == SEGMENT_MAP:
+            waiting.append(index)
+        elif action in {ALLOC, FREE, OOM}:
+            small = size <= SMALL_LIMIT_BYTES
+            if action != OOM:
+                pages[address // _PAGE] = small
+                first.setdefault(address // _PAGE, small)
+            for mapping in waiting if action != FREE else ():
+                found[mapping] = small
+                _, start, length, _ = recording.events[mapping]
+                pages.update(dict.fromkeys(range(start // _PAGE, (start + length) // _PAGE), small))
+            waiting = waiting if action == FREE else []
+        elif action == SEGMENT_UNMAP:
+            within = range(address // _PAGE, (address + size) // _PAGE)
+            label = next((pages[page] for page in within if page in pages), None)
+            if size % LARGE_SEGMENT_BYTES and label is None:
+                label = True  # the large pool's pages are larger
+            if label is None:
+                unknown.append(index)
+            else:
+                found[index] = label
+    _guess(recording, found, first, unknown)
+    return found
+
+
+def _guess(
+    recording: Recording, found: dict[int, bool], pages: dict[int, bool], unknown: list[int]
+) -> None:
+    """Take the label of the nearest known page below, for pages that the history never used."""
+    for segment in recording.segments:
+        if segment.is_expandable:
+            pages.setdefault(segment.address // _PAGE, segment.is_small)
+    known = sorted(pages)
+    for index in unknown:
+        at = bisect_right(known, recording.events[index][1] // _PAGE) - 1
+        found[index] = pages[known[at]] if at >= 0 else False
 
 
 def _runs(pages: dict[int, tuple[int, bool, PoolId]]) -> list[StartSegment]:
@@ -179,22 +248,44 @@ def _runs(pages: dict[int, tuple[int, bool, PoolId]]) -> list[StartSegment]:
     return runs
 
 
-def _with_tails(
-    span: StartSegment, blocks: list[StartBlock], ends: _Ends, config: Config
-) -> Iterable[StartBlock]:
-    """Give a block the rest of its memory that was too small to be split off.
+class _Tails:
+    """How much of the free memory behind a block belongs to it, as it was too small to split off.
 
-    Only of blocks that the history frees is the size not known: it says what was asked for.
+    Only of blocks that the history frees is this not known: it says what was asked for. A gap that
+    is no larger than such a rest is one. In a larger gap the rest ends where the first block is
+    allocated while the one before lives; without such an allocation it is taken to be nothing.
     """
-    orphans = {event[1] for event in ends.orphans}
-    for index, block in enumerate(blocks):
-        last = index + 1 == len(blocks)
-        following = span.address + span.size if last else blocks[index + 1].address
-        rest = following - block.address - block.size
-        if block.address in orphans and 0 < rest <= _unsplit(span, block, config):
-            yield block._replace(size=block.size + rest)
-        else:
-            yield block
+
+    def __init__(self, recording: Recording, ends: _Ends, config: Config) -> None:
+        self._orphans = ends.orphans
+        self._config = config
+        self._allocations = sorted(
+            (event[1], index) for index, event in enumerate(recording.events) if event[0] == ALLOC
+        )
+
+    def added(self, span: StartSegment, blocks: list[StartBlock]) -> Iterable[StartBlock]:
+        """Yield the blocks of a segment with what belongs to them."""
+        for index, block in enumerate(blocks):
+            last = index + 1 == len(blocks)
+            following = span.address + span.size if last else blocks[index + 1].address
+            gap = following - block.address - block.size
+            if block.address in self._orphans and gap > 0:
+                yield block._replace(size=block.size + self._tail(span, block, gap))
+            else:
+                yield block
+
+    def _tail(self, span: StartSegment, block: StartBlock, gap: int) -> int:
+        most = _unsplit(span, block, self._config)
+        if gap <= most:
+            return gap
+        freed_at = self._orphans[block.address][0]
+        end = block.address + block.size
+        first = bisect_left(self._allocations, (end, 0))
+        last = bisect_left(self._allocations, (end + most + 1, 0))
+        for address, index in self._allocations[first:last]:
+            if index < freed_at:
+                return address - end
+        return 0
 
 
 def _unsplit(span: StartSegment, block: StartBlock, config: Config) -> int:

@@ -160,13 +160,13 @@ def _go_through(  # noqa: C901  (hot path: one loop, no calls for common events)
 ) -> int | None:
     """Replay the events; return where memory ran out."""
     flushes = user_flushes(recording)
-    pools = PoolMap(recording.segments)
+    pools = PoolMap(recording)
     malloc, free, release = allocator.malloc, allocator.free, held.pop
     index = 0
     try:
         for index, (action, address, size, stream) in enumerate(recording.events):
             if action == ALLOC:
-                if pools and (pool := pools.pool_of(address)) != DEFAULT_POOL:
+                if pools and (pool := pools.pool_of(address, index)) != DEFAULT_POOL:
                     held[address] = malloc_in(allocator, pool, (size, stream, None))
                 else:
                     held[address] = malloc(size, stream)

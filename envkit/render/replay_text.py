@@ -45,10 +45,14 @@ def headline(device: ReplayDevice) -> str:
         room = recorded.total_memory_bytes
         lead = "This run ran out of memory" if device.proof.ooms else "This run would not fit"
         lead += f" in {_size(room)}" if room is not None else ""
+        if len(device.settings) == 1:
+            return f"{lead}."
         if best is None:
             return f"{lead}, and none of the other settings would change that."
         return f"{lead}; with {_conf(best)} it would: {_size(best.peak_reserved_bytes)}."
     needed = _size(recorded.peak_reserved_bytes)
+    if len(device.settings) == 1:
+        return f"This run needed {needed}."
     if best is None or best.peak_reserved_bytes >= recorded.peak_reserved_bytes:
         return f"This run needed {needed}; none of the other settings would have needed less."
     return (

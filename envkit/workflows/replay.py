@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import multiprocessing
 import os
 import re
@@ -13,6 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from envkit.allocator.config import ConfigError
+from envkit.allocator.model import CachingAllocator
 from envkit.allocator.peak import groups_at_peak
 from envkit.allocator.prove import Proof, prove
 from envkit.allocator.recording import Recording, recordings_of
@@ -69,6 +72,11 @@ def replay(request: ReplayRequest, tell: Tell) -> Replay:
         UsageError: torch would refuse one of the settings.
 
     """
+    with _without_collection():
+        return _replay(request, tell)
+
+
+def _replay(request: ReplayRequest, tell: Tell) -> Replay:
     origin = Path(request.snapshot).name
     recordings = recordings_of(_read(request.snapshot, origin), origin=origin)
     if not recordings:
@@ -79,6 +87,18 @@ def replay(request: ReplayRequest, tell: Tell) -> Replay:
         _check_conf(conf, recordings[0])
     devices = tuple(_device(recording, request, tell) for recording in recordings)
     return Replay(source=origin, devices=devices)
+
+
+@contextlib.contextmanager
+def _without_collection() -> Iterator[None]:
+    """Stop Python's search for cycles: among millions of values it takes most of the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def exit_code(document: Replay, request: ReplayRequest, *, must_fit: bool) -> int:
@@ -124,9 +144,9 @@ def _with_history(snapshot: Any) -> Any:
 
 def _check_conf(conf: str, recording: Recording) -> None:
     try:
-        version_for(conf, recording.version)
+        CachingAllocator(conf, version=version_for(conf, recording.version))
     except (ConfigError, ValueError) as error:
-        message = f"torch would refuse the setting {conf!r}: {error}."
+        message = f"The setting {conf!r} cannot be replayed: {error}."
         step = "Write it as in PYTORCH_CUDA_ALLOC_CONF: `--conf expandable_segments:True`."
         raise UsageError(message, next_step=step) from error
 
@@ -235,6 +255,7 @@ def _receive(job: _Job) -> None:
 
 
 def _answer_received(conf: str) -> Outcome:
+    gc.disable()  # the worker ends with its work
     return _answer(_received[0], conf)
 
 
