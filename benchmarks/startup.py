@@ -1,4 +1,4 @@
-"""What a user waits for: `envkit --help`, and `envkit verify --no-fingerprint` beside torch's own.
+"""What a user waits for: `envkit --help`, `lint`, and `verify --no-fingerprint` beside torch's own.
 
 Run with the interpreter that has envkit; `--python EXE` names one with torch. The commands take
 turns, so that a machine that is busy for a while is busy for all; the ratio is of medians.
@@ -15,6 +15,7 @@ import sys
 import time
 
 HELP = "envkit --help"
+LINT = "envkit lint vit"
 VERIFY = "envkit verify --no-fingerprint"
 COLLECT = "python -m torch.utils.collect_env"
 
@@ -27,6 +28,7 @@ def main() -> None:
     options = parser.parse_args()
     commands = {
         HELP: [sys.executable, "-m", "envkit", "--help"],
+        LINT: [sys.executable, "-m", "envkit", "lint", "vit"],
         VERIFY: [
             *(sys.executable, "-m", "envkit", "verify", "--no-fingerprint"),
             *("--python", options.python),

@@ -12,9 +12,10 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
+from envkit.model.rule_entry import RuleEntry  # noqa: E402
 from envkit.rules.explain import page  # noqa: E402
 from envkit.rules.registry import listing  # noqa: E402
-from envkit.rules.rule import FAMILIES, Rule  # noqa: E402
+from envkit.rules.rule import FAMILIES  # noqa: E402
 
 TARGET = ROOT / "docs" / "rules.md"
 _HEAD = """\
@@ -34,7 +35,7 @@ def document() -> str:
     return "\n".join(parts)
 
 
-def _table(rules: tuple[Rule, ...]) -> str:
+def _table(rules: tuple[RuleEntry, ...]) -> str:
     lines = ["| code | family | severity | what |", "| --- | --- | --- | --- |"]
     lines += [
         f"| [{rule.code}](#{rule.code.lower()}) | {FAMILIES[rule.family]} "

@@ -2,29 +2,33 @@
 
     python tools/score_corpus.py [FOLDER]      default: ../shared/corpus
 
-Prints for machine profiles and for collect_env pastes how many agree with their label, and every
-disagreement with its reason. The corpus is other people's text: it is read, never copied. A label
-wants codes (`must`, `A|B`: either), forbids others (`must_not`) and says whether the verdict is an
-error (null: both are right).
+Prints for machine profiles, collect_env pastes and environment.yml files how many agree with their
+label, and every disagreement with its reason. The corpus is other people's text: it is read, never
+copied. A label wants codes (`must`, `A|B`: either), forbids others (`must_not`) and may say whether
+the verdict is an error (null: both are right).
 """
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from envkit.model.facts import Facts
+from envkit.model.finding import Finding
 from envkit.rules.engine import judge
 from envkit.sources.collect_env import read_collect_env
 from envkit.sources.collect_env_text import is_collect_env
 from envkit.sources.machine_profile import read_machine_profile
+from envkit.workflows.lint import lint_specs
 
 DEFAULT = Path(__file__).resolve().parent.parent.parent / "shared" / "corpus"
+#: The day the labels were written for: ends of life are judged by it.
+LABELLED = dt.date(2026, 11, 30)
 
 
 class Score(msgspec.Struct, kw_only=True):
@@ -54,7 +58,7 @@ def machines(corpus: Path) -> Score:
     score = Score(name="machine profiles")
     for row in rows(corpus / "machines.jsonl"):
         content = json.dumps(row["profile"]).encode()
-        hold(row, read_machine_profile(content, origin=row["id"]), score)
+        hold(row, judge(read_machine_profile(content, origin=row["id"])).findings, score)
     return score
 
 
@@ -65,21 +69,30 @@ def pastes(corpus: Path) -> Score:
         path = corpus / "collect_env" / f"{row['id']}.txt"
         text = path.read_text("utf-8", errors="replace")
         if is_collect_env(text):
-            hold(row, read_collect_env(text), score)
+            hold(row, judge(read_collect_env(text)).findings, score)
         else:
             score.total += 1
             score.disagreements.append(f"{row['id']}: not recognised")
     return score
 
 
-def hold(label: dict[str, Any], facts: Facts, score: Score) -> None:
-    """Hold the judgement of facts against a label."""
-    findings = judge(facts).findings
-    codes = {finding.code for finding in findings}
-    error = any(finding.severity.value == "error" for finding in findings)
+def specs(corpus: Path) -> Score:
+    """Lint the environment.yml files; their labels say nothing about the exit code."""
+    score = Score(name="environment files")
+    for row in rows(corpus / "labels" / "env.jsonl"):
+        path = corpus / "env" / f"{row['id']}.yml"
+        hold(row, lint_specs([str(path)], today=LABELLED).findings, score)
+    return score
+
+
+def hold(label: dict[str, Any], findings: Iterable[Finding], score: Score) -> None:
+    """Hold findings against a label."""
+    found = tuple(findings)
+    codes = {finding.code for finding in found}
+    error = any(finding.severity.value == "error" for finding in found)
     wrong = [f"misses {must}" for must in label["must"] if not codes & set(must.split("|"))]
     alarms = [f"false alarm {code}" for code in label["must_not"] if code in codes]
-    if label["error"] is not None and error != label["error"]:
+    if label.get("error") is not None and error != label["error"]:
         (alarms if error else wrong).append(f"error is {error}, the label says {label['error']}")
     score.total += 1
     score.alarms += len(alarms)
@@ -93,7 +106,7 @@ def main() -> int:
     if not corpus.is_dir():
         print(f"{corpus} is not there: name the folder of the corpus", file=sys.stderr)
         return 1
-    for score in (machines(corpus), pastes(corpus)):
+    for score in (machines(corpus), pastes(corpus), specs(corpus)):
         print(f"{score.name}: {score.agreed} of {score.total}, {score.alarms} false alarms")
         for line in score.disagreements:
             print(f"  {line}")

@@ -22,6 +22,11 @@ class Entry(NamedTuple):
 #: In the order of the help page. The summaries are here so that the help loads no command.
 COMMANDS: Final = {
     "verify": Entry("envkit.cli.verify", "Say whether this machine and environment are right."),
+    "lint": Entry(
+        "envkit.cli.lint", "Find faults of environment.yml files before anything is solved."
+    ),
+    "lock": Entry("envkit.cli.lock", "Lock each SPEC: every package with its address and hash."),
+    "create": Entry("envkit.cli.create", "Install the lock of SPEC without conda."),
     "oom": Entry("envkit.cli.oom", "Explain an out-of-memory message or a whole log."),
     "memory": Entry("envkit.cli.memory", "Replay a memory snapshot under other settings."),
     "explain": Entry("envkit.cli.explain", "Show the page of a finding, such as DRV002."),

@@ -8,8 +8,9 @@ import click
 
 from envkit.cli.command import EnvkitCommand, terminal_options
 from envkit.cli.output import emit
+from envkit.model.rule_entry import RuleEntry
 from envkit.rules.registry import listing
-from envkit.rules.rule import FAMILIES, Rule
+from envkit.rules.rule import FAMILIES
 
 EXAMPLES = """\
 envkit rules
@@ -24,7 +25,7 @@ def command(**_: object) -> int:
     return 0
 
 
-def list_rules(rules: tuple[Rule, ...]) -> str:
+def list_rules(rules: tuple[RuleEntry, ...]) -> str:
     """Return the list as text, by family."""
     parts = []
     for family, members in groupby(rules, key=lambda rule: rule.family):

@@ -185,13 +185,27 @@ class Lint(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[LintFinding, ...]
 
 
-class LockedSpec(msgspec.Struct, frozen=True, kw_only=True):
+class PackageChange(msgspec.Struct, frozen=True, kw_only=True):
+    """A package that is not the same in the old lock and in the new one."""
+
+    platform: str
+    name: str
+    before: str | None
+    """Version, build and channel; null: it was not there."""
+    after: str | None
+
+
+class LockedSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What became of one spec."""
 
     spec: str
     file: str
     packages: int
     status: Literal["locked", "fresh", "stale", "unsolvable"]
+    reasons: tuple[str, ...] = ()
+    """Why it is stale, or the solver's explanation."""
+    changes: tuple[PackageChange, ...] = ()
+    """Against the lock that was there before."""
 
 
 class Lock(msgspec.Struct, frozen=True, kw_only=True):

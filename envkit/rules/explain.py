@@ -6,8 +6,9 @@ import difflib
 from pathlib import Path
 
 from envkit.errors import UsageError
-from envkit.rules.registry import BY_CODE
-from envkit.rules.rule import FAMILIES, Rule
+from envkit.model.rule_entry import RuleEntry
+from envkit.rules.registry import ENTRIES
+from envkit.rules.rule import FAMILIES
 
 PAGES = Path(__file__).parent / "pages"
 
@@ -19,16 +20,16 @@ def explain(code: str) -> str:
         UsageError: there is no such code; the message has the nearest ones.
 
     """
-    rule = BY_CODE.get(code.strip().upper())
+    rule = ENTRIES.get(code.strip().upper())
     if rule is None:
-        near = difflib.get_close_matches(code.strip().upper(), BY_CODE, n=3, cutoff=0.5)
+        near = difflib.get_close_matches(code.strip().upper(), ENTRIES, n=3, cutoff=0.5)
         hint = f" Did you mean {', '.join(near)}?" if near else ""
         message = f"There is no rule {code!r}.{hint}"
         raise UsageError(message, next_step="`envkit rules` lists every code.")
     return page(rule)
 
 
-def page(rule: Rule) -> str:
+def page(rule: RuleEntry) -> str:
     """Return the page of a rule as Markdown: its heading from the rule, its text from `pages/`."""
     text = (PAGES / f"{rule.code}.md").read_text(encoding="utf-8").strip()
     facts = [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from envkit.model.rule_entry import RuleEntry
+from envkit.model.spec_codes import SPEC_CODES
 from envkit.rules import (
     alc,
     drv,
@@ -72,8 +74,13 @@ RULES: tuple[Rule, ...] = (
 
 BY_CODE: dict[str, Rule] = {rule.code: rule for rule in RULES}
 
+#: Everything that can be explained: the rules, and the linter's codes, which are checked elsewhere.
+ENTRIES: dict[str, RuleEntry] = {**BY_CODE, **{one.code: one for one in SPEC_CODES}}
 
-def listing() -> tuple[Rule, ...]:
-    """Return the rules in the order in which people look for them: family, then number."""
+
+def listing() -> tuple[RuleEntry, ...]:
+    """Return the codes in the order in which people look for them: family, then number."""
     families = list(FAMILIES)
-    return tuple(sorted(RULES, key=lambda rule: (families.index(rule.family), rule.code)))
+    return tuple(
+        sorted(ENTRIES.values(), key=lambda entry: (families.index(entry.family), entry.code))
+    )

@@ -1,7 +1,8 @@
 """The configuration: flag, then `ENVKIT_*`, then `envkit.toml` or `[tool.envkit]`, then default.
 
 The file is the nearest one from the current folder upwards, as far as the repository (`.git`) or
-the home folder; in one folder `envkit.toml` comes before `pyproject.toml`. Every mistake in it is
+the home folder; in one folder `envkit.toml` comes before `pyproject.toml`. An
+`envkit.toml` that is a registry of specs is passed over. Every mistake in it is
 an error with the file and the key: a waiver that is not read would be a silent verdict.
 """
 
@@ -20,6 +21,7 @@ import msgspec
 from envkit.errors import InputError, UsageError
 from envkit.model.facts import FailOnName, Waiver
 from envkit.model.observed import Known
+from envkit.specs.registry import REGISTRY_SCHEMA
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -117,8 +119,8 @@ def check_timeout(timeout_s: float) -> float:
 def _candidates(folder: Path) -> Iterator[tuple[Path, Any]]:
     for place in (folder, *folder.parents):
         own = place / "envkit.toml"
-        if own.is_file():
-            yield own, _read_toml(own)
+        if own.is_file() and (table := _read_toml(own)).get("schema") != REGISTRY_SCHEMA:
+            yield own, table
         project = place / "pyproject.toml"
         if project.is_file():
             tool = _read_toml(project).get("tool")

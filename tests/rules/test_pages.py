@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from envkit.errors import UsageError
+from envkit.model.rule_entry import RuleEntry
 from envkit.rules.explain import PAGES, explain, page
-from envkit.rules.registry import BY_CODE, RULES, listing
-from envkit.rules.rule import Rule
+from envkit.rules.registry import BY_CODE, ENTRIES, RULES, listing
 
 ROOT = Path(__file__).parent.parent.parent
 #: The codes that are promised: issue trackers, waivers and other tools name them.
@@ -20,6 +20,7 @@ PROMISED = {
     "TOR": range(1, 14),
     "LIB": range(1, 10),
     "ALC": range(1, 6),
+    "SPC": range(1, 18),
 }
 
 
@@ -29,8 +30,8 @@ def test_every_promised_code_is_registered_once() -> None:
     assert len(RULES) == len(BY_CODE)
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
-def test_every_rule_has_a_page_that_is_complete(rule: Rule) -> None:
+@pytest.mark.parametrize("rule", listing(), ids=lambda rule: rule.code)
+def test_every_rule_has_a_page_that_is_complete(rule: RuleEntry) -> None:
     text = page(rule)
     assert text.startswith(f"# {rule.code}: {rule.title}\n")
     headings = re.findall(r"^## (.+)$", text, re.MULTILINE)
@@ -40,13 +41,13 @@ def test_every_rule_has_a_page_that_is_complete(rule: Rule) -> None:
 
 
 def test_there_is_no_page_without_a_rule() -> None:
-    assert {path.stem for path in PAGES.glob("*")} == set(BY_CODE)
+    assert {path.stem for path in PAGES.glob("*")} == set(ENTRIES)
 
 
 def test_codes_named_on_a_page_exist() -> None:
-    for rule in RULES:
-        named = set(re.findall(r"\b(?:DRV|GPU|TOR|LIB|ALC)\d{3}\b", page(rule)))
-        assert named <= set(BY_CODE), rule.code
+    for rule in listing():
+        named = set(re.findall(r"\b(?:DRV|GPU|TOR|LIB|ALC|SPC)\d{3}\b", page(rule)))
+        assert named <= set(ENTRIES), rule.code
 
 
 def test_a_code_is_found_however_it_is_written() -> None:

@@ -1,0 +1,68 @@
+"""`envkit lint`: faults of environment.yml files, before anything is solved."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from envkit.cli.command import EnvkitCommand, Terminal, format_options, terminal_options
+from envkit.cli.output import emit, style_of
+from envkit.model.documents import Lint
+from envkit.render.json_ import render_json
+from envkit.render.lint_text import render_lint
+from envkit.render.style import Style
+from envkit.workflows.config import read_configuration
+from envkit.workflows.lint import exit_code, lint_specs
+from envkit.workflows.save import write_atomically
+
+EXAMPLES = """\
+envkit lint environment.yml
+envkit lint vit classic@1.0.0           specs that come with envkit
+envkit lint --fail-on warning envs/*.yml
+envkit lint --json environment.yml"""
+
+
+@click.command(cls=EnvkitCommand, name="lint", examples=EXAMPLES)
+@click.argument("specs", nargs=-1, required=True, metavar="SPEC...")
+@format_options("text", "json")
+@click.option("-o", "output", metavar="FILE", help="Write it there; a name in .json is JSON.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["error", "warning", "unknown"]),
+    help="What makes the exit code 1 [error]; each includes those before it.",
+)
+@click.option("--exit-zero", is_flag=True, help="Exit with 0 whatever is found.")
+@terminal_options
+def command(**options: Any) -> int:
+    """Find faults of environment.yml files before anything is solved.
+
+    SPEC is a path, or the name of a spec that comes with envkit, with or without a version.
+    """
+    terminal = Terminal(
+        quiet=options["quiet"],
+        verbose=options["verbose"],
+        color=options["color"],
+        no_progress=options["no_progress"],
+    )
+    configuration = read_configuration(Path.cwd(), os.environ)
+    today = dt.datetime.now(tz=dt.timezone.utc).date()
+    document = lint_specs(options["specs"], today=today, configuration=configuration)
+    _write(document, options, terminal)
+    fail_on = configuration.pick(options["fail_on"], "fail_on", "error").value
+    return 0 if options["exit_zero"] else exit_code(document, fail_on=fail_on)
+
+
+def _write(document: Lint, options: dict[str, Any], terminal: Terminal) -> None:
+    specs, output = options["specs"], options["output"]
+    chosen = "json" if options["as_json"] else options["format_"]
+    if output is None:
+        as_json = chosen == "json"
+        emit(render_json(document) if as_json else render_lint(document, specs, style_of(terminal)))
+        return
+    as_json = (chosen or Path(output).suffix.removeprefix(".")) == "json"
+    text = render_json(document) if as_json else render_lint(document, specs, Style())
+    write_atomically(Path(output), text.encode())
