@@ -10,7 +10,8 @@ from envkit.compat import tables
 from envkit.compat.tables import Unknown
 from envkit.model.facts import Setting
 from envkit.model.finding import Evidence, Severity
-from envkit.model.observed import Known, reason_of, value_of
+from envkit.model.observed import NOT_RECORDED, Known, NotApplicable, reason_of, value_of
+from envkit.rules.memory import is_lack_of_memory
 from envkit.rules.outcome import Fired, Outcome, fix, missing, passed, seen, skipped, undecided
 from envkit.rules.rule import Rule
 from envkit.rules.subject import Subject, source_of
@@ -258,7 +259,9 @@ def _alc003(subject: Subject) -> Outcome:
     troubles = [
         one
         for one in subject.self_tests
-        if one.status == "fail" and re.search(r"CUDA driver error|cuMem|pidfd_getfd", one.reason)
+        if one.status == "fail"
+        and re.search(r"CUDA driver error|cuMem|pidfd_getfd", one.reason)
+        and not is_lack_of_memory(subject, one)
     ]
     jetson, wsl = _is_jetson(subject), subject.os == "wsl"
     kernel = _old_kernel(subject)
@@ -355,6 +358,15 @@ ALC004 = Rule(
 # -- ALC005 -----------------------------------------------------------------------------------
 
 
+def _not_exercised(subject: Subject) -> Outcome | None:
+    """Skip where no fingerprint was asked for: then nobody exercised the allocator."""
+    request, conforms = subject.facts.request, subject.facts.torch.allocator_conforms
+    asked = not isinstance(request.suite, NotApplicable) and request.suite != NOT_RECORDED
+    if asked or conforms != NOT_RECORDED:
+        return None
+    return skipped("the allocator was not exercised: no fingerprint was asked for")
+
+
 def _alc005(subject: Subject) -> Outcome:
     fact = subject.facts.torch.allocator_conforms
     if value_of(fact) is not False:
@@ -381,6 +393,7 @@ ALC005 = Rule(
     title="The allocator does not behave as its model says",
     severity=Severity.WARNING,
     check=_alc005,
+    gate=_not_exercised,
     reads=("torch.allocator_conforms",),
     requires=("TOR001", "GPU001", "GPU008"),
     follows=("ALC001",),

@@ -9,6 +9,7 @@ from envkit.compat.tables import Unknown
 from envkit.model.facts import Gpu
 from envkit.model.finding import Evidence, Severity
 from envkit.model.observed import Absent, Known, NotApplicable, Unreadable, value_of
+from envkit.rules.memory import held_by_others
 from envkit.rules.outcome import Fired, Outcome, fix, missing, passed, seen, undecided
 from envkit.rules.rule import Rule
 from envkit.rules.subject import Subject, source_of
@@ -119,20 +120,11 @@ GPU005 = Rule(
 
 
 def _gpu006(subject: Subject) -> Outcome:
-    evidence: list[Evidence] = []
-    for gpu in subject.gpus:
-        others = [one for one in value_of(gpu.processes) or () if not one.own]
-        if not others:
-            continue
-        amounts = [value_of(one.memory_bytes) for one in others]
-        known = sum(amount or 0 for amount in amounts)
-        size = f"{known:,} bytes" if known else "memory of unknown size"
-        who = "1 process holds" if len(others) == 1 else f"{len(others)} processes hold"
-        evidence.append(seen(f"GPU {gpu.index}", f"{who} {size}", source_of(gpu.processes)))
+    evidence = held_by_others(subject)
     if evidence:
         return Fired(
             reason="somebody else's memory is on the GPU",
-            evidence=tuple(evidence),
+            evidence=evidence,
             fix=fix(
                 "Stop the other processes or choose another GPU before measuring memory or speed; "
                 "digests are not affected.",

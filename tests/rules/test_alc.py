@@ -103,7 +103,7 @@ CASES: list[tuple[str, Status, dict[str, Any]]] = [
     ("ALC005", PASS, {}),
     ("ALC005", FAIL, {"torch_allocator_conforms": False}),
     ("ALC005", SKIP, {"torch_allocator_conforms": NOT_APPLICABLE}),
-    ("ALC005", UNKNOWN, {"torch_allocator_conforms": NOT_KNOWN}),
+    ("ALC005", UNKNOWN, {"request_suite": "quick", "torch_allocator_conforms": NOT_KNOWN}),
 ]
 
 
