@@ -11,7 +11,7 @@ from envkit.compat.tables import Unknown
 from envkit.model.facts import Setting
 from envkit.model.finding import Evidence, Severity
 from envkit.model.observed import NOT_RECORDED, Known, NotApplicable, reason_of, value_of
-from envkit.rules.memory import is_lack_of_memory
+from envkit.rules.memory import did_fail
 from envkit.rules.outcome import Fired, Outcome, fix, missing, passed, seen, skipped, undecided
 from envkit.rules.rule import Rule
 from envkit.rules.subject import Subject, source_of
@@ -259,9 +259,7 @@ def _alc003(subject: Subject) -> Outcome:
     troubles = [
         one
         for one in subject.self_tests
-        if one.status == "fail"
-        and re.search(r"CUDA driver error|cuMem|pidfd_getfd", one.reason)
-        and not is_lack_of_memory(subject, one)
+        if did_fail(subject, one) and re.search(r"CUDA driver error|cuMem|pidfd_getfd", one.reason)
     ]
     jetson, wsl = _is_jetson(subject), subject.os == "wsl"
     kernel = _old_kernel(subject)

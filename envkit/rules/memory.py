@@ -17,7 +17,7 @@ OUT_OF_MEMORY = 2
 _SCARCE_BYTES = 512 << 20
 
 _SAYS_MEMORY = re.compile(
-    r"out[ _]of[ _]memory|OutOfMemory|ALLOC_FAILED|lack of memory", re.IGNORECASE
+    r"out[ _]of[ _]memory|OutOfMemory|ALLOC_FAILED|memory are free", re.IGNORECASE
 )
 #: The driver's word on expandable segments; it says so too where tens of GiB are free.
 _NOT_CAPACITY = re.compile(r"CUDA driver error", re.IGNORECASE)
@@ -49,6 +49,12 @@ def is_lack_of_memory(subject: Subject, test: SelfTest) -> bool:
     if _SAYS_MEMORY.search(test.reason):
         return True
     return _NO_HANDLE.search(test.reason) is not None and busy and _is_scarce(subject)
+
+
+def did_fail(subject: Subject, test: SelfTest) -> bool:
+    """Whether a self-test failed for another reason than a full GPU."""
+    refused = test.status == "not_run" and _NOT_CAPACITY.search(test.reason) is not None
+    return (test.status == "fail" or refused) and not is_lack_of_memory(subject, test)
 
 
 def _is_scarce(subject: Subject) -> bool:

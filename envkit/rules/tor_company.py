@@ -15,7 +15,7 @@ from envkit.model.versions import parse_torch
 from envkit.rules import companions, extensions
 from envkit.rules.cite import cite
 from envkit.rules.fixes import change_package, newest_torch
-from envkit.rules.memory import is_lack_of_memory, what_did_not_fit
+from envkit.rules.memory import did_fail, what_did_not_fit
 from envkit.rules.outcome import Fired, Outcome, fix, missing, passed, seen, skipped, undecided
 from envkit.rules.rule import Rule
 from envkit.rules.subject import Subject, source_of
@@ -174,9 +174,8 @@ TOR008 = Rule(
 
 
 def _tor009(subject: Subject) -> Outcome:
-    failed = [one for one in subject.self_tests if one.status == "fail"]
     of_others = companions.failed_tests(subject)
-    failed = [one for one in failed if one not in of_others and not is_lack_of_memory(subject, one)]
+    failed = [one for one in subject.self_tests if did_fail(subject, one) and one not in of_others]
     if not failed and (short := what_did_not_fit(subject)):
         return undecided(f"torch.self_tests: {short}")
     if not failed:

@@ -31,7 +31,10 @@ from envkit.rules.verdict import Probes, decide
 SOMEBODY = GpuProcess(memory_bytes=Known(value=140 << 30, source="NVML"), own=False)
 FULL: dict[str, Any] = {"gpus_devices": (gpu(processes=(SOMEBODY,), free_bytes=12 << 20),)}
 ROOMY: dict[str, Any] = {"gpus_devices": (gpu(processes=(SOMEBODY,), free_bytes=60 << 30),)}
-EXPANDABLE = {"environment_variables": {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}}
+EXPANDABLE: dict[str, Any] = {
+    "environment_variables": {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"},
+    "torch_allocator_settings": {"expandable_segments": True},
+}
 NO_ROOM: dict[str, Any] = {**BROKEN, "torch_cuda_error": error(2)}
 
 
@@ -51,7 +54,7 @@ def verdict(probes: Probes = Probes(), **changes: Any) -> Verdict:  # noqa: B008
     [
         "OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 MiB.",
         "RuntimeError: CUDA error: out of memory",
-        "out_of_memory",
+        "12582912 bytes of the device's memory are free, 536870912 are needed",
         "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
         "RuntimeError: cuDNN error: CUDNN_STATUS_NOT_INITIALIZED",
     ],
@@ -88,10 +91,12 @@ def test_a_handle_that_fails_where_there_is_room_is_an_error() -> None:
     assert status("TOR009", **outcomes(reason)) is FAIL
 
 
-def test_the_drivers_word_for_expandable_segments_is_not_the_size_of_the_gpu() -> None:
+@pytest.mark.parametrize("state", ["fail", "not_run"])
+def test_the_drivers_word_for_expandable_segments_is_not_the_size_of_the_gpu(state: str) -> None:
     reason = "RuntimeError: CUDA driver error: out of memory"
-    assert status("TOR009", **outcomes(reason)) is FAIL
-    full = {**FULL, **EXPANDABLE, **outcomes(reason)}
+    assert status("TOR009", **outcomes(reason, state)) is FAIL
+    assert codes(**EXPANDABLE, **outcomes(reason, state)) == ["ALC003", "TOR009"]
+    full = {**FULL, **EXPANDABLE, **outcomes(reason, state)}
     assert status("TOR009", **full) is UNKNOWN
     assert status("ALC003", **full) is not FAIL
 
