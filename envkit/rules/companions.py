@@ -6,7 +6,6 @@ import re
 from typing import Literal, TypeAlias
 
 import msgspec
-from packaging.requirements import InvalidRequirement, Requirement
 
 from envkit.compat import tables
 from envkit.compat.tables import Unknown
@@ -16,6 +15,7 @@ from envkit.model.observed import value_of
 from envkit.model.versions import TorchVersion, cuda_tag, parse_torch
 from envkit.rules.fixes import conda, install_wheel, pip
 from envkit.rules.outcome import seen
+from envkit.rules.requirements import requirement
 from envkit.rules.subject import Subject
 
 Companion: TypeAlias = Literal["torchvision", "torchaudio"]
@@ -78,11 +78,13 @@ def _distribution(subject: Subject, name: str) -> PipDistribution | None:
 def _by_requirement(companion: PipDistribution | None, torch: TorchVersion) -> Verdict | None:
     """Judge by the companion's own metadata: it names the one torch it was built for."""
     for text in companion.requires if companion is not None else ():
-        try:
-            wanted = Requirement(text)
-        except InvalidRequirement:
-            continue
-        if wanted.name != "torch" or not wanted.specifier or wanted.marker is not None:
+        wanted = requirement(text)
+        if (
+            wanted is None
+            or wanted.name != "torch"
+            or not wanted.specifier
+            or wanted.marker is not None
+        ):
             continue
         if wanted.specifier.contains(torch.base, prereleases=True):
             return None

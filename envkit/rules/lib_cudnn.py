@@ -7,10 +7,11 @@ from envkit.compat.tables import Build, Unknown
 from envkit.model.finding import Evidence, Severity
 from envkit.model.observed import Known, NotApplicable, Unreadable, reason_of, value_of
 from envkit.rules.cite import cite
-from envkit.rules.extensions import pins, satisfies
+from envkit.rules.extensions import pins
 from envkit.rules.fixes import newest_torch, pip
 from envkit.rules.loader import import_evidence, loader_fix, mapped, without_cuda
 from envkit.rules.outcome import Fired, Outcome, fix, missing, passed, seen, skipped, undecided
+from envkit.rules.requirements import satisfies
 from envkit.rules.rule import Rule
 from envkit.rules.subject import Subject, source_of
 

@@ -17,6 +17,7 @@ from envkit.rules.cite import cite
 from envkit.rules.fixes import change_package, newest_torch
 from envkit.rules.memory import did_fail, what_did_not_fit
 from envkit.rules.outcome import Fired, Outcome, fix, missing, passed, seen, skipped, undecided
+from envkit.rules.requirements import satisfies
 from envkit.rules.rule import Rule
 from envkit.rules.subject import Subject, source_of
 
@@ -223,7 +224,7 @@ def _tor010(subject: Subject) -> Outcome:
     pinned = extensions.pin_of(subject, "triton")
     if pinned is None:
         return undecided("pip.distributions: nothing says which triton this torch wants")
-    if extensions.satisfies(installed, pinned.specifier):
+    if satisfies(installed, pinned.specifier):
         return passed(f"triton {installed} is what torch asks for")
     return Fired(
         reason=f"triton {installed}, and torch asks for {pinned.specifier}",
