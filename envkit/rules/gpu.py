@@ -191,7 +191,7 @@ GPU002 = Rule(
     check=_gpu002,
     gate=lambda subject: (
         skipped(f"{subject.torch_text} is built without CUDA")
-        if isinstance(subject.facts.torch.cuda, Absent)
+        if subject.cpu_build or isinstance(subject.facts.torch.cuda, Absent)
         else None
     ),
     reads=("torch.cuda",),
