@@ -66,6 +66,7 @@ def judge_companion(subject: Subject, name: Companion) -> Verdict:
         _by_requirement(by_pip, torch)
         or _by_table(subject, name, companion, torch)
         or _by_cuda(subject, name, companion, torch)
+        or _by_unknown_system(subject, name, companion, torch)
         or Verdict()
     )
 
@@ -165,14 +166,27 @@ def _by_cuda(
     return Verdict(wrong=seen(f"{name} {companion.text}", what, "the build tags in the versions"))
 
 
+def _by_unknown_system(
+    subject: Subject, name: Companion, companion: TorchVersion, torch: TorchVersion
+) -> Verdict | None:
+    if subject.os is None and _would_be_cpu(subject, name, companion, torch):
+        return Verdict(unknown="host.os: not known; on Windows this would be a CPU build")
+    return None
+
+
 def _untagged_cpu(
     subject: Subject, name: Companion, companion: TorchVersion, torch: TorchVersion
 ) -> bool:
     """On Windows PyPI has CPU builds only, so a wheel without a tag is one of them."""
+    return subject.os == "windows" and _would_be_cpu(subject, name, companion, torch)
+
+
+def _would_be_cpu(
+    subject: Subject, name: Companion, companion: TorchVersion, torch: TorchVersion
+) -> bool:
     by_pip = _distribution(subject, name)
     return (
-        subject.os == "windows"
-        and torch.kind == "cuda"
+        torch.kind == "cuda"
         and companion.kind == "unstated"
         and by_pip is not None
         and by_pip.installer != "conda"

@@ -133,6 +133,10 @@ class Regression(msgspec.Struct, frozen=True, kw_only=True):
     on_gpu: bool
 
 
+#: Series with a known regression, and the facts of torch on which it depends.
+REGRESSED = {(2, 0): ("cuda",), (2, 9): ("cuda", "cudnn")}
+
+
 def regressions(subject: Subject) -> tuple[Regression, ...]:
     """Return the known memory regressions of this torch."""
     return tuple(one for one in (_conv3d(subject), _plan_cache(subject)) if one is not None)

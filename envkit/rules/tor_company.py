@@ -10,7 +10,7 @@ from packaging.version import InvalidVersion, Version
 from envkit.compat import tables
 from envkit.compat.tables import NumpyGeneration, Release, Unknown
 from envkit.model.finding import Severity
-from envkit.model.observed import Absent, Known, value_of
+from envkit.model.observed import Absent, Known, Unreadable, value_of
 from envkit.model.versions import parse_torch
 from envkit.rules import companions, extensions
 from envkit.rules.cite import cite
@@ -347,6 +347,10 @@ def _tor013(subject: Subject) -> Outcome:
     if subject.cuda_works is False:
         return skipped("CUDA does not work here")
     found = extensions.regressions(subject)
+    for name in extensions.REGRESSED.get(subject.torch.release[:2], ()) if not found else ():
+        fact = getattr(subject.facts.torch, name)
+        if isinstance(fact, Unreadable):
+            return missing(f"torch.{name}", fact)
     if not found:
         return passed("no memory regression of this version is known")
     return Fired(
