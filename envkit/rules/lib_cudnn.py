@@ -194,7 +194,7 @@ LIB009 = Rule(
     gate=without_cuda,
     reads=("torch.cudnn", "torch.cuda"),
     requires=("TOR001", "GPU001", "GPU008"),
-    follows=("LIB002",),
+    follows=("LIB002", "GPU002"),
     url=_CUDNN,
 )
 
