@@ -308,7 +308,8 @@ SPECS = {
     "chan-04": "name: a\nchannels: [pyg, conda-forge]\n"
     "dependencies: [python=3.11, pytorch=2.1, pytorch-cuda=12.1, pyg]\n",
     "exp-01": "name: a\nchannels: [conda-forge]\ndependencies:\n"
-    "- python=3.11.9=hb806964_0_cpython\n- numpy=1.26.4=py311h64a7726_0\n- pytorch=2.5.1=cuda126_py311\nprefix: /home/a/env\n",
+    "- python=3.11.9=hb806964_0_cpython\n- numpy=1.26.4=py311h64a7726_0\n"
+    "- pytorch=2.5.1=cuda126_py311\nprefix: /home/a/env\n",
     "lic-01": "name: a\nchannels: [defaults]\ndependencies: [python=3.11, numpy=1.26]\n",
     "lock-02": "name: a\nchannels: [conda-forge]\ndependencies: [python=3.11, pytorch]\n",
     "lock-05": "name: a\nchannels: [conda-forge]\ndependencies:\n- python=3.10\n- pip\n- pip:\n"
