@@ -11,6 +11,7 @@ from envkit.compat.tables import Unknown
 from envkit.model.facts import Setting
 from envkit.model.finding import Evidence, Severity
 from envkit.model.observed import NOT_RECORDED, Known, NotApplicable, reason_of, value_of
+from envkit.rules.fixes import set_variable, unset_variable
 from envkit.rules.memory import did_fail
 from envkit.rules.outcome import Fired, Outcome, fix, missing, passed, seen, skipped, undecided
 from envkit.rules.rule import Rule
@@ -110,11 +111,11 @@ def _ignored_name(subject: Subject, series: options.Version) -> Fired | None:
         reason = f"torch {series[0]}.{series[1]} reads {OLD} only"
         row = seen("first torch that reads it", "2.10", "docs/reference/allocator-model.md")
         mend = f"Set {OLD}: it works in every release."
-        command = f"export {OLD}={subject.variables[NEW]!r}".replace("'", '"')
+        command = set_variable(subject, OLD, subject.variables[NEW])
     elif OLD in subject.variables and not same:
         reason = f"{OLD} is set too and wins as a whole"
         row = seen("rule", "the first name set wins", "docs/reference/allocator-model.md")
-        mend, command = f"Set one of the two names; unset {OLD}.", f"unset {OLD}"
+        mend, command = f"Set one of the two names; unset {OLD}.", unset_variable(subject, OLD)
     else:
         return None
     return Fired(
@@ -285,7 +286,7 @@ def _alc003(subject: Subject) -> Outcome:
         fix=fix(
             "Set expandable_segments:False here. With an old kernel only sharing CUDA tensors "
             "between processes fails.",
-            f"export {in_effect[0] if in_effect else OLD}=expandable_segments:False",
+            set_variable(subject, in_effect[0] if in_effect else OLD, "expandable_segments:False"),
         ),
         severity=Severity.ERROR if troubles or jetson else Severity.WARNING,
     )

@@ -194,6 +194,19 @@ def _would_be_cpu(
     )
 
 
+def _by_conda(subject: Subject, torch: TorchVersion, installed: list[str]) -> str:
+    """Pin the build, or the solver may take one for the CPU."""
+    numbers = subject.cuda_numbers
+    if subject.channel == "conda-forge":
+        channels = ["--override-channels", "-c", "conda-forge"]
+        build = "cpu*" if numbers is None else f"*cuda{numbers[0]}{numbers[1]}*"
+    else:
+        # Since 1.13 the CUDA of this channel's builds comes from the channel `nvidia`.
+        channels = ["-c", "pytorch", *(["-c", "nvidia"] if torch.release >= (1, 13, 0) else [])]
+        build = "*cpu*" if numbers is None else f"*cuda{numbers[0]}.{numbers[1]}*"
+    return conda(subject, "install", *channels, f"pytorch={torch.base}={build}", *installed)
+
+
 def mend(subject: Subject) -> tuple[str, str | None]:
     """Say how to get the companions of this torch, and with which command."""
     installed = [
@@ -204,8 +217,7 @@ def mend(subject: Subject) -> tuple[str, str | None]:
     if torch is None or not torch.is_release:
         return text, None
     if subject.conda:
-        channel = "conda-forge" if subject.channel == "conda-forge" else "pytorch"
-        return text, conda(subject, "install", "-c", channel, f"pytorch={torch.base}", *installed)
+        return text, _by_conda(subject, torch, installed)
     tag = cuda_tag(torch.cuda) if torch.cuda is not None else subject.tag
     if torch.kind == "cpu":
         tag = "cpu"

@@ -205,6 +205,11 @@ def _revive(subject: Subject) -> Fix:
             "With several GPUs try one alone (CUDA_VISIBLE_DEVICES=0).",
             "wsl --shutdown",
         )
+    if subject.os == "windows":
+        return fix(
+            "Restart Windows; then install the NVIDIA driver again (clean installation), and look "
+            "for errors of nvlddmkm in the event viewer."
+        )
     if subject.in_container:
         return fix(
             "See whether the GPUs work on the host (nvidia-smi). If they do, start the container "

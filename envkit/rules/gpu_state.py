@@ -9,6 +9,7 @@ from envkit.compat.tables import Unknown
 from envkit.model.facts import Gpu
 from envkit.model.finding import Evidence, Severity
 from envkit.model.observed import Absent, Known, NotApplicable, Unreadable, value_of
+from envkit.rules.fixes import set_variable, unset_variable
 from envkit.rules.memory import held_by_others
 from envkit.rules.outcome import Fired, Outcome, fix, missing, passed, seen, undecided
 from envkit.rules.rule import Rule
@@ -31,7 +32,7 @@ def _gpu003(subject: Subject) -> Outcome:
             evidence=(seen("GPUs", listed, source_of(subject.facts.gpus.devices)),),
             fix=fix(
                 "Choose the GPU by hand, and let numbers mean the same in every program.",
-                "export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=0",
+                set_variable(subject, "CUDA_DEVICE_ORDER", "PCI_BUS_ID"),
             ),
         )
     unknown = any(one.capability is None for one in subject.listed)
@@ -170,7 +171,10 @@ def _gpu007(subject: Subject) -> Outcome:
             seen("CUDA_VISIBLE_DEVICES", repr(value), "environment.variables"),
             seen("GPUs", listed, source_of(subject.facts.gpus.devices)),
         ),
-        fix=fix("Unset the variable or name GPUs that are there.", "unset CUDA_VISIBLE_DEVICES"),
+        fix=fix(
+            "Unset the variable or name GPUs that are there.",
+            unset_variable(subject, "CUDA_VISIBLE_DEVICES"),
+        ),
         severity=Severity.ERROR if subject.needs_gpu and not subject.cuda_works else None,
     )
 

@@ -78,7 +78,10 @@ def _cudnn_finding(subject: Subject, evidence: tuple[Evidence, ...], reason: str
     mend = loader_fix(subject, "cuDNN")
     if package is not None and package in subject.packages and not subject.library_path:
         wanted = f"{package}{pins(subject)[package].specifier}"
-        mend = fix("Install the cuDNN that this torch asks for.", pip(subject, wanted, force=True))
+        mend = fix(
+            "Install the cuDNN that this torch asks for.",
+            pip(subject, "--no-deps", wanted, force=True),
+        )
     return Fired(reason=reason, evidence=evidence, fix=mend)
 
 
@@ -171,7 +174,9 @@ def _cudnn_too_new(subject: Subject, version: Cudnn, name: str, capability: str)
     text = "Install a build of torch for this GPU."
     pinned = pins(subject).get(package or "")
     if pinned is not None and not satisfies(subject.packages[pinned.name], pinned.specifier):
-        command = pip(subject, f"{pinned.name}{pinned.specifier}", force=True)
+        wanted = f"{pinned.name}{pinned.specifier}"
+        # Without its dependencies: cuDNN would bring the newest cuBLAS along.
+        command = pip(subject, "--no-deps", wanted, force=True)
         text = "Install the cuDNN that this torch asks for."
     elif (advice := newest_torch(subject)) is not None:
         command, text = advice.command, f"Install {advice}."
