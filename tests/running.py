@@ -23,8 +23,11 @@ def environment(python_path: Path | None = None, **variables: str) -> dict[str, 
         for name, value in os.environ.items()
         if name not in _NOT_PASSED_ON and not name.startswith("ENVKIT_")
     }
-    paths = [str(PACKAGE_ROOT)] if python_path is None else [str(python_path), str(PACKAGE_ROOT)]
-    return {**kept, "PYTHONPATH": os.pathsep.join(paths), "COLUMNS": "80", **variables}
+    # An installed envkit needs no path, and its neighbours are not to be seen by other targets.
+    own = [] if "site-packages" in PACKAGE_ROOT.parts else [str(PACKAGE_ROOT)]
+    paths = own if python_path is None else [str(python_path), *own]
+    searched = {"PYTHONPATH": os.pathsep.join(paths)} if paths else {}
+    return {**kept, **searched, "COLUMNS": "80", **variables}
 
 
 def run_envkit(

@@ -191,7 +191,7 @@ class PipDistribution(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     location: str = ""
     """Folder it lies in, relative to the prefix where it can be."""
     requires: tuple[str, ...] = ()
-    """`Requires-Dist` lines, as written."""
+    """`Requires-Dist` lines that name torch, triton, NumPy or an NVIDIA package, as written."""
 
 
 class PipFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

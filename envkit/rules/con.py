@@ -90,8 +90,8 @@ CON001 = Rule(
 
 def _con002(subject: Subject) -> Outcome:
     agreement = subject.agreement
-    extra = pip_agreement.extra(subject.facts)
-    number = len(agreement.extra) + len(agreement.twice) + len(extra)
+    by_pip = pip_agreement.unlocked(subject.facts)
+    number = len(agreement.extra) + len(agreement.twice) + len(by_pip)
     if not number:
         return passed("nothing is installed that is not locked")
     source = lock_source(subject)
@@ -101,7 +101,7 @@ def _con002(subject: Subject) -> Outcome:
             agreement.twice, lambda one: seen(one.name, f"{said(one)}, a second record", source)
         ),
         *listed(
-            extra,
+            by_pip,
             lambda one: seen(
                 f"{one.name} (pip)", f"{one.version}, not locked", "lock, *.dist-info"
             ),

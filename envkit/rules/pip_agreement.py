@@ -29,7 +29,7 @@ def changed(facts: Facts) -> tuple[tuple[PipDistribution, PipDistribution], ...]
     return tuple((one, other) for one, other in pairs if one.version != other.version)
 
 
-def extra(facts: Facts) -> tuple[PipDistribution, ...]:
+def unlocked(facts: Facts) -> tuple[PipDistribution, ...]:
     """Return what pip installed into the environment and the lock does not have.
 
     What lies over a package of conda is left out: CON007 is about it.

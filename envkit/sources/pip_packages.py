@@ -37,6 +37,10 @@ class Installed(msgspec.Struct, frozen=True, kw_only=True):
     """Why its metadata could not be read; the name and version are then those of the folder."""
 
 
+#: Names of the GPU stack: torch and what must fit it.
+_STACK = re.compile(r"(?:torch|triton|numpy|nvidia-|cuda-|pytorch-triton)")
+
+
 def read_pip(
     prefix: Path | None, environ: Mapping[str, str], *, own_name: str = OWN_NAME
 ) -> PipFacts:
@@ -63,8 +67,15 @@ def read_pip(
     source = "metadata folders in site-packages"
     if problems:
         source += f" ({len(problems)} known by the name of the folder only: {problems[0]})"
-    found = tuple(one.distribution for one in installed)
+    found = tuple(_with_stack_requirements(one.distribution) for one in installed)
     return PipFacts(distributions=Known(value=found, source=source))
+
+
+def _with_stack_requirements(distribution: PipDistribution) -> PipDistribution:
+    """Keep the requirements that rules go by: a report needs none of the others."""
+    named = ((text, _REQUIREMENT_NAME.match(text)) for text in distribution.requires)
+    kept = tuple(text for text, name in named if name and _STACK.match(normalised(name.group(1))))
+    return msgspec.structs.replace(distribution, requires=kept)
 
 
 def list_installed(prefix: Path, environ: Mapping[str, str]) -> tuple[Installed, ...]:

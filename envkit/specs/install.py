@@ -1,12 +1,16 @@
-"""Linking the packages of a lock into a folder with py-rattler (extra `lock`)."""
+"""Linking the packages of a lock into a folder with py-rattler (extra `lock`): the child's half.
+
+Runs in a process of its own, started by `envkit.specs.installer`: threads and panics of py-rattler
+cannot take envkit with them, and to end the process ends the work.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import re
+import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -16,8 +20,8 @@ from rattler.exceptions import InstallerError
 from rattler.install import InstallerReporter, install
 from rattler.package_cache import PackageCache, ValidationMode
 
-from envkit.errors import CannotCheckError, EnvkitError, RefusedError
 from envkit.model.conda_lock import LockedPackage
+from envkit.specs.installer import Ended, Installation, Linked
 from envkit.specs.package_files import local_file
 
 _NO_NETWORK: Final = re.compile(
@@ -30,27 +34,23 @@ _NUMBER: Final = re.compile(r"_(\d{1,9})(?:_[A-Za-z]\w*)?$")
 _SHOWN_CHARS: Final = 600
 
 
-class Installation(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be installed, and where."""
+def main() -> None:
+    """Read what to install from stdin, tell of it on stdout in lines of JSON, and end the process.
 
-    packages: tuple[LockedPackage, ...]
-    platform: str
-    folder: Path
-    """Where the files are written."""
-    prefix: Path
-    """Where they will be: what is written into scripts and libraries."""
-    mirror: Path | None
-    cache: Path
-
-
-def install_packages(wanted: Installation, tell: Callable[[int, int, str], None]) -> None:
-    """Link every package; runs none of their scripts.
-
-    Raises:
-        RefusedError: the hash of a download is not the lock's, or a file cannot be linked.
-        CannotCheckError: no network.
-
+    The last line says how it ended; without one, the process itself failed.
     """
+    wanted = msgspec.json.decode(sys.stdin.buffer.read(), type=Installation)
+    _tell(_install(wanted))
+    # Not the usual way out: threads of py-rattler 0.28 can abort an interpreter at its end.
+    os._exit(0)
+
+
+def _tell(line: Ended | Linked) -> None:
+    sys.stdout.buffer.write(msgspec.json.encode(line) + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def _install(wanted: Installation) -> Ended:
     by_hash = all(package.hash.sha256 is not None for package in wanted.packages)
     with tempfile.TemporaryDirectory(prefix="envkit-cache-") as private:
         # What the cache holds is told apart by SHA-256 alone.
@@ -58,31 +58,27 @@ def install_packages(wanted: Installation, tell: Callable[[int, int, str], None]
             [wanted.cache if by_hash else private], validation_mode=ValidationMode.full()
         )
         try:
-            reporter = _Reporter(len(wanted.packages), tell)  # type: ignore[abstract]  # no-ops
-            asyncio.run(_install(wanted, cache, reporter))
+            asyncio.run(_link(wanted, cache))
         except InstallerError as error:
-            raise _explained(error) from error
-        except Exception as error:  # the class of a panic in py-rattler cannot be imported
-            if type(error).__name__ != "RustPanic":
-                raise
-            raise _explained(error) from error
+            return _explained(error)
+    return Ended(how="installed")
 
 
-async def _install(wanted: Installation, cache: PackageCache, reporter: _Reporter) -> None:
+async def _link(wanted: Installation, cache: PackageCache) -> None:
     await install(
-        [_record(package, wanted.mirror) for package in wanted.packages],
+        [_record(package, wanted) for package in wanted.packages],
         target_prefix=wanted.folder,
         alternative_target_prefix=wanted.prefix,
         installed_packages=[],
         platform=rattler.Subdir(wanted.platform),
         execute_link_scripts=False,
         show_progress=False,
-        reporter=reporter,
+        reporter=_Reporter(),  # type: ignore[abstract]  # what it does not override does nothing
         package_cache=cache,
     )
 
 
-def _record(package: LockedPackage, mirror: Path | None) -> rattler.RepoDataRecord:
+def _record(package: LockedPackage, wanted: Installation) -> rattler.RepoDataRecord:
     number = _NUMBER.search(package.build_string)
     record = rattler.PackageRecord(
         package.name,
@@ -94,6 +90,7 @@ def _record(package: LockedPackage, mirror: Path | None) -> rattler.RepoDataReco
         sha256=_bytes(package.hash.sha256),
         md5=_bytes(package.hash.md5),
     )
+    mirror = Path(wanted.mirror) if wanted.mirror is not None else None
     path = local_file(package, mirror)
     url = package.url if path is None else path.resolve().as_uri()
     return rattler.RepoDataRecord(record, package.file_name, url, package.channel_url)
@@ -107,44 +104,25 @@ def _bytes(digits: str | None) -> bytes | None:
     return None if digits is None else bytes.fromhex(digits)
 
 
-def _explained(error: Exception) -> EnvkitError:
+def _explained(error: InstallerError) -> Ended:
     said = "; ".join(str(error).replace("Caused by: ", "").splitlines())[:_SHOWN_CHARS]
     if _HASH.search(said):
-        message = f"A download is not the file that was locked: {said}."
-        step = "Try again. If it stays so, the lock is wrong: envkit lock SPEC."
-        return RefusedError(message, next_step=step)
-    if _NO_NETWORK.search(said):
-        message = f"The packages cannot be downloaded: {said}."
-        step = "Connect to the network, or give the package files with --mirror DIR."
-        return CannotCheckError(message, next_step=step)
-    message = f"The packages cannot be installed: {said}."
-    step = "Nothing was left behind. Check space and permissions, then try again."
-    return RefusedError(message, next_step=step)
-
-
-def default_cache() -> Path:
-    """Return the folder where rattler keeps packages, as pixi does too."""
-    own = os.environ.get("RATTLER_CACHE_DIR")
-    if own:
-        return Path(own) / "pkgs"
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base) / "rattler" / "cache" / "pkgs"
+        return Ended(how="other_hash", message=said)
+    return Ended(how="no_network" if _NO_NETWORK.search(said) else "failed", message=said)
 
 
 class _Reporter(InstallerReporter):
-    """Counts the packages linked. Called from threads of py-rattler."""
+    """Tells of each package. Called from threads of py-rattler, one at a time under the GIL."""
 
-    def __init__(self, total: int, tell: Callable[[int, int, str], None]) -> None:
-        self._total = total
+    def __init__(self) -> None:
         self._done = 0
-        self._tell = tell
 
     def on_populate_cache_start(self, operation: int, package_name: str) -> int:
-        self._tell(self._done, self._total, f"fetching {package_name}")
+        _tell(Linked(done=self._done, name=f"fetching {package_name}"))
         return operation
 
     def on_link_start(self, operation: int, package_name: str) -> int:
-        self._tell(self._done, self._total, f"linking {package_name}")
+        _tell(Linked(done=self._done, name=f"linking {package_name}"))
         return operation
 
     def on_link_complete(self, index: int) -> None:

@@ -53,15 +53,10 @@ def lock_spec(order: Order, variables: Mapping[str, str]) -> CondaLock | Outcome
     """
     spec = read_spec(order.content, origin=order.resolved.asked)
     _refuse_pip(spec)
-    entry = order.resolved.entry
-    machine = {
-        platform: virtual_packages(platform, spec, entry.virtual_packages if entry else None)
-        for platform in order.platforms
-    }
     job = Job(
         spec_name=order.resolved.path.name,
         spec_content=order.content,
-        virtual_packages=machine,
+        virtual_packages=_machine(spec, order),
         solver=order.solver,
         mirror=order.mirror,
     )
@@ -71,7 +66,7 @@ def lock_spec(order: Order, variables: Mapping[str, str]) -> CondaLock | Outcome
         return made
     solved = read_conda_lock(made, origin="what conda-lock wrote")
     _refuse_local(solved, spec)
-    return _noted(solved, spec, order, machine)
+    return with_notes(solved, order)
 
 
 def lock_bytes(lock: CondaLock, *, spec: str, lock_name: str) -> bytes:
@@ -79,16 +74,16 @@ def lock_bytes(lock: CondaLock, *, spec: str, lock_name: str) -> bytes:
     return write_conda_lock(lock, header=_HEADER.format(spec=spec, lock=lock_name))
 
 
-def _noted(
-    lock: CondaLock, spec: EnvironmentSpec, order: Order, machine: Mapping[str, dict[str, str]]
-) -> CondaLock:
+def with_notes(lock: CondaLock, order: Order) -> CondaLock:
+    """Return a lock that says what it was made from, and nothing of when and where."""
     resolved = order.resolved
+    spec = read_spec(order.content, origin=resolved.asked)
     notes = Notes(
         spec=resolved.name or (spec.name.text if spec.name else resolved.path.stem),
         version=resolved.entry.version if resolved.entry else "",
         content_hash=content_hash(spec),
         variables={one.name: one.text for one in spec.variables},
-        virtual_packages=dict(machine),
+        virtual_packages=_machine(spec, order),
     )
     metadata = msgspec.structs.replace(
         lock.metadata,
@@ -99,6 +94,12 @@ def _noted(
         custom_metadata=notes.as_metadata(),
     )
     return msgspec.structs.replace(lock, metadata=metadata)
+
+
+def _machine(spec: EnvironmentSpec, order: Order) -> dict[str, dict[str, str]]:
+    entry = order.resolved.entry
+    given = entry.virtual_packages if entry else None
+    return {platform: virtual_packages(platform, spec, given) for platform in order.platforms}
 
 
 def _refuse_pip(spec: EnvironmentSpec) -> None:

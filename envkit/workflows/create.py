@@ -24,6 +24,7 @@ from envkit.model.environment_spec import EnvironmentSpec
 from envkit.model.installed_lock import InstalledLock
 from envkit.model.lock_reading import MAX_LOCK_BYTES, read_conda_lock
 from envkit.specs.environment_yml import read_spec_file
+from envkit.specs.installer import Installation, default_cache, install_packages
 from envkit.specs.lock_check import why_stale
 from envkit.specs.lock_metadata import Notes, notes_of
 from envkit.specs.package_files import check_files
@@ -86,16 +87,13 @@ def create(request: CreateRequest, tell: OnProgress) -> InstalledLock:
 
 
 def _install(source: _Source, folder: Path, request: CreateRequest, tell: OnProgress) -> None:
-    # Only here: it loads py-rattler's 80 MB.
-    from envkit.specs.install import Installation, default_cache, install_packages  # noqa: PLC0415
-
     platform = host_platform()
     wanted = Installation(
         packages=source.lock.packages(platform),
         platform=platform,
-        folder=folder,
-        prefix=_absolute(request.prefix),
-        mirror=request.mirror,
+        folder=str(folder),
+        prefix=str(_absolute(request.prefix)),
+        mirror=None if request.mirror is None else str(request.mirror.resolve()),
         cache=default_cache(),
     )
     install_packages(wanted, tell)

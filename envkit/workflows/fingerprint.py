@@ -181,8 +181,7 @@ def _shortened(value: str) -> str:
 
 def _gpu_name(run: ChildRun) -> str | None:
     """Return the name of the GPU that the probes ran on; None for the CPU."""
-    device = "" if run.self_test is None else run.self_test.device
-    kind, _, index = device.partition(":")
+    kind, _, index = str((run.key or {}).get("device")).partition(":")
     cards = run.facts.get("torch", {}).get("devices")
     if kind != "cuda" or not isinstance(cards, list):
         return None

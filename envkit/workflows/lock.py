@@ -53,7 +53,7 @@ def lock(request: LockRequest, variables: Mapping[str, str], tell: OnProgress) -
     if request.check:
         return Lock(locks=tuple(_check(resolved, request) for resolved in found))
     for resolved in found:
-        _refuse_published(resolved)
+        refuse_published(resolved)
     if request.mirror is not None and not request.mirror.is_dir():
         message = f"--mirror {request.mirror} is no folder."
         raise UsageError(message, next_step="Give the folder that holds conda-forge/, nvidia/ ...")
@@ -182,7 +182,7 @@ def _refuse_unknown(platforms: tuple[str, ...]) -> None:
             raise UsageError(message, next_step=f"Platforms are {', '.join(PLATFORMS)}.")
 
 
-def _refuse_published(resolved: ResolvedSpec) -> None:
+def refuse_published(resolved: ResolvedSpec) -> None:
     """Keep published versions, and what was installed with envkit, as they are."""
     folder = resolved.path.resolve().parent
     if resolved.registry is not None and ("archive" in folder.parts[-3:] or folder.name[0] == "_"):

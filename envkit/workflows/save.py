@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import stat
@@ -73,13 +74,20 @@ def save_report(report: Report, text: str, destination: Destination) -> None:
 def write_atomically(path: Path, content: bytes) -> None:
     """Write a file through a temporary one beside it; a link stays, a device is written to."""
     try:
-        real = path.resolve()
+        real = _resolved(path)
         if real.exists() and not stat.S_ISREG(real.stat().st_mode):
             real.write_bytes(content)
             return
         _replace(real, content)
     except OSError as error:
         raise _not_writable(path, error) from error
+
+
+def _resolved(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except RuntimeError as error:  # a loop of links, before Python 3.13
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP)) from error
 
 
 def _replace(path: Path, content: bytes) -> None:
@@ -119,8 +127,15 @@ def _check_writable(path: Path) -> None:
         message = f"{path} cannot be written: {parent} is not a folder."
         step = f"Make it first (mkdir -p {parent}), or choose another place with -o."
         raise UsageError(message, next_step=step)
-    if not os.access(path if path.exists() else parent, os.W_OK):
-        raise _not_writable(path, PermissionError(13, "Permission denied"))
+    try:
+        real = _resolved(path)
+        if real.exists() and not stat.S_ISREG(real.stat().st_mode):
+            return
+        # To try is the only way to know: permissions, read-only systems, quotas, /proc.
+        with tempfile.NamedTemporaryFile(prefix=".envkit-", dir=real.parent):
+            pass
+    except OSError as error:
+        raise _not_writable(path, error) from error
 
 
 def _not_writable(path: Path, error: OSError) -> UsageError:

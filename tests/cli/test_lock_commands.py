@@ -93,7 +93,8 @@ def test_a_refused_lock_is_exit_1_and_json_says_why(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("lock",), "Missing argument"),
+        (("lock",), "No SPEC was given"),
+        (("lock", "vit", "--update", "vit"), "--update takes the one spec"),
         (("lock", "none.yml"), "none.yml is no file"),
         (("lock", "vitt"), "Did you mean vit"),
         (("create", "vit"), "--prefix"),

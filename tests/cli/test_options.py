@@ -21,6 +21,11 @@ OPTIONS = {
         *EVERYWHERE,
     ],
     "lint": ["--format", "--json", "-o", "--fail-on", "--exit-zero", *EVERYWHERE],
+    "lock": [
+        *("--check", "--update", "--solver", "--mirror", "--platform", "--format", "--json"),
+        *EVERYWHERE,
+    ],
+    "create": ["-p, --prefix", "--mirror", "--format", "--json", *EVERYWHERE],
     "explain": EVERYWHERE,
     "rules": EVERYWHERE,
     "completion": EVERYWHERE,

@@ -67,6 +67,17 @@ def test_an_impossible_place_is_refused_before_the_work(tmp_path: Path, place: s
     assert raised.value.next_step
 
 
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="no /proc on this system")
+def test_a_folder_that_takes_no_files_is_found_out_before_the_work() -> None:
+    with pytest.raises(UsageError, match="cannot be written"):
+        choose_destination("/proc/report.json", None)
+
+
+def test_trying_leaves_nothing_behind(tmp_path: Path) -> None:
+    choose_destination(str(tmp_path / "a.json"), None)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_mode_is_the_umask_and_an_old_file_keeps_its_own(tmp_path: Path) -> None:
     mask = os.umask(0o027)
     try:

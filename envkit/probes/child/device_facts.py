@@ -80,6 +80,7 @@ def usable(facts: "dict[str, Any]") -> bool:
 def comparability_key(torch: Any, facts: "dict[str, Any]", device: str) -> "dict[str, Any]":
     """Return what must agree for two fingerprints to be compared; null where there is none."""
     key = {
+        "device": device,
         "torch": plain(lookup(torch, "__version__")),
         "cuda": plain(lookup(torch, "version.cuda")),
         "cudnn": None,

@@ -1,9 +1,9 @@
 """What the child does with a request, task by task; the boundary where everything is caught.
 
-Order: import torch; set the flags asked for; facts of the build; then, in a child of its own, CUDA,
-the self-test and the mapped libraries; then the suite, with `request["device"]` made concrete:
-`suite.run(request, emit, api)`, where `emit(event, **fields)` is a `protocol.Emitter` and `api` the
-module `torch_api`. The suite starts its own children with `fork.run_jobs(jobs, emit, request)`.
+Order: import torch; set the flags asked for; facts of the build and then of CUDA, each in a child
+of its own; then the suite, with the self-test beside it and `request["device"]` made concrete:
+`suite.run(request, emit, api, beside)`, where `emit(event, **fields)` is a `protocol.Emitter` and
+`api` the module `torch_api`. The suite starts its own children with `fork.run_jobs`.
 """
 
 from __future__ import annotations
@@ -66,33 +66,22 @@ def _answer(request: "dict[str, Any]", emit: Emitter) -> None:
             _answer_sub(request["sub"], emit)
         return
     tasks = request["tasks"]
-    if "facts" in tasks:
-        _look_at_build(emit, deadline)
-    device = _look_at_device(torch, request, emit, deadline)
+    device = _look(torch, request, emit, deadline)
     if "fingerprint" in tasks and device and flags_are_set:
         emit.stage("fingerprint")
         suite = importlib.import_module("_envkit_child.suite")
         name = suite_name(request["suite"], device)
-        suite.run(dict(request, device=device, suite=name), emit, torch_api)
-
-
-def _look_at_build(emit: Emitter, deadline: float) -> None:
-    """Read the facts of the build, in a fork where there is one.
-
-    Some of torch's harmless-looking questions leave a mark with which CUDA refuses to start in any
-    child forked later (seen on an H200, torch 2.11: asking for the list of architectures).
-    """
-    if not can_fork():
-        look_at_build({}, emit)
-        return
-    limit_s = max(1.0, min(DEVICE_LIMIT_S, deadline - time.monotonic()))
-    result = run_jobs([Job("build", look_at_build, {}, limit_s)], emit, {})[0]
-    if not result.ok:
-        result.emit_error(emit, "build_facts")
+        beside = [_self_test(device, deadline)] if "facts" in tasks else []
+        suite.run(dict(request, device=device, suite=name), emit, torch_api, beside)
 
 
 def look_at_build(_args: "dict[str, Any]", emit: Emitter) -> None:
-    """Job: what torch says of its build, its switches and its threads."""
+    """Job: what torch says of its build, its switches and its threads.
+
+    Not asked in the parent of the forks: some of torch's harmless-looking questions leave a mark
+    with which CUDA refuses to start in any child forked later. Seen on an H200 with torch 2.11:
+    after `_cuda_getArchFlags()`, and after `__config__.show()`.
+    """
     import torch
 
     emit.stage("build_facts")
@@ -122,22 +111,31 @@ def _answer_sub(sub: "dict[str, Any]", emit: Emitter) -> None:
     tell_result(function, sub["args"], emit)
 
 
-def _look_at_device(
-    torch: Any, request: "dict[str, Any]", emit: Emitter, deadline: float
-) -> "Optional[str]":
-    """Learn in a child whether CUDA works; return the device to measure, None if there is none."""
+def _look(torch: Any, request: "dict[str, Any]", emit: Emitter, deadline: float) -> "Optional[str]":
+    """Learn in children what the build is and whether CUDA works; both at the same time.
+
+    Returns the device to measure, None if there is none.
+    """
     asked = request.get("device") or "auto"
     report = "facts" in request["tasks"]
     if not report and (asked == "cpu" or not is_cuda_build(torch)):
         return _concrete(asked, CPU_BUILD, emit, promised=False)
     limit_s = max(1.0, min(DEVICE_LIMIT_S, deadline - time.monotonic()))
-    job = Job("device", look_at_device, {"device": asked, "report": report}, limit_s)
-    result = run_jobs([job], emit, request)[0]
-    if result.ok:
-        return _concrete(asked, result.value["unusable"], emit, promised=result.value["promised"])
-    result.emit_error(emit, "cuda_init")
+    args = {"device": asked, "report": report, "test": "fingerprint" not in request["tasks"]}
+    jobs = [Job("device", look_at_device, args, limit_s)]
+    if report and can_fork():
+        jobs.append(Job("build", look_at_build, {}, limit_s))
+    elif report:
+        look_at_build({}, emit)
+    looked, *others = run_jobs(jobs, emit, request, at_once=2)
+    for build in others:
+        if not build.ok:
+            build.emit_error(emit, "build_facts")
+    if looked.ok:
+        return _concrete(asked, looked.value["unusable"], emit, promised=looked.value["promised"])
+    looked.emit_error(emit, "cuda_init")
     reason = "the child that looked at it ended early: {} in stage {}".format(
-        result.reason, result.stage or "start"
+        looked.reason, looked.stage or "start"
     )
     if report:
         emit("facts", family="torch", values=_unknown(reason))
@@ -170,7 +168,7 @@ def _measured(asked: str, unusable: str, *, promised: bool) -> "Optional[str]":
 
 
 def look_at_device(args: "dict[str, Any]", emit: Emitter) -> "dict[str, Any]":
-    """Job: CUDA facts, self-test, libraries, key.
+    """Job: CUDA facts and key; where no suite follows, a brief self-test and the libraries too.
 
     Returns `unusable` (why the device asked for cannot be used, empty if it can) and `promised`
     (torch says that CUDA is available).
@@ -187,12 +185,28 @@ def look_at_device(args: "dict[str, Any]", emit: Emitter) -> "dict[str, Any]":
     device = _measured(asked, unusable, promised=answer["promised"])
     if device:
         emit("key", values=comparability_key(torch, facts, device))
+    if args["test"] or not device:
+        test_device({"device": device, "brief": True}, emit)
+    return answer
+
+
+def _self_test(device: str, deadline: float) -> Job:
+    limit_s = max(1.0, min(DEVICE_LIMIT_S, deadline - time.monotonic()))
+    return Job("self_test", test_device, {"device": device, "brief": False}, limit_s)
+
+
+def test_device(args: "dict[str, Any]", emit: Emitter) -> None:
+    """Job: the self-test of a device (None: of none), and the libraries mapped after it."""
+    import torch
+
+    device = args["device"]
+    if device:
         emit.stage("self_test")
-        emit("self_test", device=device, tests=run_self_tests(torch, device))
+        tests = run_self_tests(torch, device, brief=args["brief"])
+        emit("self_test", device=device, tests=tests)
     # Only now: cuDNN and others are loaded by the first operation that needs them.
     emit.stage("mapped_libraries")
     emit("facts", family="torch", values={"mapped_libraries": _mapped()})
-    return answer
 
 
 def _why_unusable(asked: str, facts: "dict[str, Any]") -> str:

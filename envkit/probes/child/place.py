@@ -10,6 +10,10 @@ class Unmet(RuntimeError):  # noqa: N818  (named for what happened)
     """A probe's preconditions could not be set: it gives no value, and this text says why."""
 
 
+class TooFull(RuntimeError):  # noqa: N818  (named for what happened)
+    """The device has too little memory for a probe: an answer is missing that was wanted."""
+
+
 class Place:
     """One device of this process.
 

@@ -92,11 +92,11 @@ def seed_from(challenge: Optional[str]) -> int:
     return int(hashlib.sha256(challenge.encode("utf-8")).hexdigest()[:8], 16)
 
 
-def run(request: Dict[str, Any], emit: Any, api: Any) -> None:
+def run(request: Dict[str, Any], emit: Any, api: Any, beside: Sequence[Job] = ()) -> None:
     """Run a suite and emit its `probe`, `confound` and `progress` events.
 
     Every probe of the plan gets exactly one event, whatever becomes of its family. `api` is the
-    module torch_api (the children import it themselves).
+    module torch_api (the children import it themselves). The jobs `beside` start with the families.
     """
     del api
     wanted = plan(request)
@@ -107,7 +107,7 @@ def run(request: Dict[str, Any], emit: Any, api: Any) -> None:
         seed=wanted.seed,
         probes=[probe.name for probe in wanted.probes],
     )
-    _Runner(wanted, request, emit).run()
+    _Runner(wanted, request, emit).run(beside)
 
 
 class Tally:
@@ -152,7 +152,7 @@ class _Runner:
         self._deadline = time.monotonic() + self._time_limit_s
         self._families = wanted.families()
 
-    def run(self) -> None:
+    def run(self, beside: Sequence[Job]) -> None:
         # The context first and alone: it tells how much memory there is to share out, and what is
         # used outside the allocator can only be seen while none of the others runs.
         results = self._measure(["context"], 1)
@@ -160,7 +160,7 @@ class _Runner:
         families = [name for name in _ORDER if name in self._families]
         if self._plan.kind == "cuda":
             families = [name for name in families if self._fits(name, free)]
-        self._measure(families, self._at_once(families, free))
+        self._measure(families, self._at_once(families, free), beside)
 
     def _fits(self, family: str, free: Optional[int]) -> bool:
         """Whether a family has the memory that it may need; if not, its probes are reported."""
@@ -170,7 +170,7 @@ class _Runner:
         text = "needs up to {} bytes of device memory and may have {}"
         reason = text.format(NEED_BYTES[family], min(limits))
         for probe in self._families[family]:
-            self._tally("probe", **probe_event(probe, 0.0, not_run=reason))
+            self._tally("probe", **probe_event(probe, 0.0, failed=reason))
         return False
 
     def _at_once(self, families: Sequence[str], free: Optional[int]) -> int:
@@ -181,8 +181,10 @@ class _Runner:
             return 1
         return max(1, free // max(NEED_BYTES[name] for name in families))
 
-    def _measure(self, families: Sequence[str], at_once: int) -> List[Result]:
-        """Run families, `at_once` at a time.
+    def _measure(
+        self, families: Sequence[str], at_once: int, beside: Sequence[Job] = ()
+    ) -> List[Result]:
+        """Run families, `at_once` at a time, and the jobs `beside` with the first of them.
 
         A round may use all the time that is left but what is kept for those after it: one that
         hangs does not cost the others their answers.
@@ -195,11 +197,21 @@ class _Runner:
             left_s = self._deadline - time.monotonic()
             limit_s = max(1.0, left_s - later * KEPT_SHARE * self._time_limit_s)
             jobs = [self._job(name, min(FAMILY_LIMIT_S, limit_s)) for name in chosen]
-            ended = run_jobs(jobs, self._tally, self._request, at_once)
+            together = at_once + len(beside)
+            ended = run_jobs([*jobs, *beside], self._tally, self._request, together)
             for name, result in zip(chosen, ended):
                 self._unreported(name, result)
-            results += ended
+            self._tell_failures(ended[len(jobs) :])
+            results += ended[: len(jobs)]
+            beside = ()
+        if beside:  # where no family is left to run
+            self._tell_failures(run_jobs(list(beside), self._tally, self._request))
         return results
+
+    def _tell_failures(self, results: Sequence[Result]) -> None:
+        for result in results:
+            if not result.ok:
+                result.emit_error(self._tally, result.name)
 
     def _job(self, family: str, limit_s: float) -> Job:
         args = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict
 
-from ..place import Place, Unmet
+from ..place import Place, TooFull, Unmet
 from .catalogue import EXERCISES
 from .operations import Walk, carry_out
 from .torch_cuda import SPARE_BYTES, DeviceOutOfMemory, TorchAllocator
@@ -26,7 +26,8 @@ def measure(place: Place, name: str, seed: int, report: Report) -> None:
     """Carry an exercise out and report its counters.
 
     Raises:
-        Unmet: the allocator is another one, is not empty, or the device has too little memory.
+        Unmet: the allocator is another one, or is not empty.
+        TooFull: the device has too little memory.
 
     """
     operations = EXERCISES[name](seed)
@@ -51,7 +52,7 @@ def _must_be_native(place: Place) -> None:
     free = place.free_bytes()
     if free < NEED_BYTES + SPARE_BYTES:
         message = "the device has {} bytes free, too few for the exercises".format(free)
-        raise Unmet(message)
+        raise TooFull(message)
 
 
 def _walk(place: Place, operations: Any) -> Walk:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, Set
 
-from ..place import Place, Unmet, out_of_memory
+from ..place import Place, TooFull, Unmet, out_of_memory
 from .operations import COUNTERS
 
 #: About 50 ms on an H200: long enough that a stream is still busy when the next operation looks.
@@ -25,7 +25,7 @@ class DeviceOutOfMemory(RuntimeError):  # noqa: N818  (named for what happened)
 class TorchAllocator:
     """The caching allocator of one device.
 
-    Raises Unmet where the device itself has too little memory: what follows would not be the
+    Raises TooFull where the device itself has too little memory: what follows would not be the
     exercise.
     """
 
@@ -42,7 +42,7 @@ class TorchAllocator:
 
         Raises:
             DeviceOutOfMemory: the memory limit was reached.
-            Unmet: the device has too little memory.
+            TooFull: the device has too little memory.
 
         """
         torch, place = self._place.torch, self._place
@@ -62,7 +62,7 @@ class TorchAllocator:
         free = self._place.free_bytes()
         if free < nbytes + SPARE_BYTES:
             text = "the device has {} bytes free: too few to tell its end from the limit's"
-            raise Unmet(text.format(free))
+            raise TooFull(text.format(free))
 
     def free(self, address: int) -> None:
         """Drop the tensor; streams that use it are kept busy first."""
