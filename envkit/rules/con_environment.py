@@ -87,8 +87,8 @@ def _con007(subject: Subject) -> Outcome:
             "Make the environment afresh; or remove pip's copy and let conda install its own.",
             f"{pip_uninstall(subject, *names[:8])} && {again}",
         ),
-        title=f"pip installed {', '.join(names[:3])}{' ...' if len(names) > 3 else ''} over "  # noqa: PLR2004
-        f"conda's {'package' if len(packages) == 1 else 'packages'}",
+        title=f"What pip installed lies over {count(len(packages), 'package')} of conda: "
+        f"{', '.join(names[:3])}{' ...' if len(names) > 3 else ''}",  # noqa: PLR2004
     )
 
 
@@ -103,7 +103,7 @@ def _overlap(one: Overlap, source: str) -> Evidence:
 
 CON007 = Rule(
     code="CON007",
-    title="pip installed a package over one of conda",
+    title="A package that pip installed lies over one of conda",
     severity=Severity.ERROR,
     check=_con007,
     gate=without_both,
