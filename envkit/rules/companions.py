@@ -6,7 +6,6 @@ import re
 from typing import Literal, TypeAlias
 
 import msgspec
-from packaging.requirements import InvalidRequirement, Requirement
 
 from envkit.compat import tables
 from envkit.compat.tables import Unknown
@@ -77,7 +76,12 @@ def _distribution(subject: Subject, name: str) -> PipDistribution | None:
 
 def _by_requirement(companion: PipDistribution | None, torch: TorchVersion) -> Verdict | None:
     """Judge by the companion's own metadata: it names the one torch it was built for."""
-    for text in companion.requires if companion is not None else ():
+    if companion is None or not companion.requires:
+        return None
+    # Only here: its grammar takes long to load.
+    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415
+
+    for text in companion.requires:
         try:
             wanted = Requirement(text)
         except InvalidRequirement:
@@ -86,7 +90,6 @@ def _by_requirement(companion: PipDistribution | None, torch: TorchVersion) -> V
             continue
         if wanted.specifier.contains(torch.base, prereleases=True):
             return None
-        assert companion is not None  # noqa: S101  (it has requirements)
         return Verdict(
             wrong=seen(
                 f"{companion.name} {companion.version}", f"requires {text}", "its own metadata"

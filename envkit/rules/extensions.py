@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 
 import msgspec
-from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
@@ -39,7 +38,12 @@ def pin_of(subject: Subject, name: str) -> Pin | None:
 def _own_pins(subject: Subject) -> Iterator[Pin]:
     distributions = value_of(subject.facts.pip.distributions) or ()
     torch = next((one for one in distributions if one.name == "torch"), None)
-    for text in torch.requires if torch is not None else ():
+    if torch is None or not torch.requires:
+        return
+    # Only here: its grammar takes long to load.
+    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415
+
+    for text in torch.requires:
         try:
             wanted = Requirement(text)
         except InvalidRequirement:

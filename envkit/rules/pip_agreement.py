@@ -5,9 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import PurePosixPath
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.version import InvalidVersion, Version
-
 from envkit.model.facts import Facts, PipDistribution, SpecRequirement
 from envkit.model.observed import Unreadable, value_of
 
@@ -77,6 +74,9 @@ def _is_elsewhere(location: str) -> bool:
 
 
 def _admits(specifier: str, version: str) -> bool:
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet  # noqa: PLC0415 (rarely)
+    from packaging.version import InvalidVersion, Version  # noqa: PLC0415
+
     try:
         return SpecifierSet(specifier).contains(Version(version), prereleases=True)
     except (InvalidSpecifier, InvalidVersion):

@@ -11,13 +11,14 @@ import msgspec
 
 from envkit.model.facts import InstalledFrom
 from envkit.model.installed_lock import INSTALLED_FILE, LOCK_FILE, InstalledLock
-from envkit.model.lock_reading import MAX_LOCK_BYTES
 from envkit.model.observed import Absent, Known, Observed, Unreadable
 from envkit.sources.files import NotRead, as_state, read_bytes
 from envkit.sources.redacted import clipped, escape_control, redact
 
 #: Where `conda env config vars set` and `envkit create` keep what activation sets.
 STATE_FILE: Final = "state"
+#: What `envkit create` takes for a lock at most; the reader of locks checks it again.
+MAX_LOCK_BYTES: Final = 32 << 20
 _SOURCE: Final = f"conda-meta/{INSTALLED_FILE}"
 _HASH_CHARS: Final = 64
 
