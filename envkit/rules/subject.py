@@ -24,6 +24,7 @@ from envkit.model.versions import (
     parse_driver,
     parse_torch,
 )
+from envkit.rules.agreement import Agreement
 from envkit.rules.cite import cite
 
 _CONDA_CHANNELS = ("pytorch", "conda-forge", "defaults", "nvidia", "anaconda", "main")
@@ -301,6 +302,13 @@ class Subject:
         if isinstance(builds, Unknown) or not builds or self.cuda_numbers is None:
             return False
         return self.cuda_numbers < min(parse_cuda(build.cuda) for build in builds)
+
+    # -- spec and lock ------------------------------------------------------------------------
+
+    @cached_property
+    def agreement(self) -> Agreement:
+        """The environment compared with its lock and its spec."""
+        return Agreement(self.facts)
 
     # -- packages -----------------------------------------------------------------------------
 
