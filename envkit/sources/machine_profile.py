@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, TypeVar
 
 import msgspec
+from packaging.utils import canonicalize_name
 
 from envkit.model.codec import decode
 from envkit.model.documents import Machine, MachineGpu, MachineTorch
@@ -106,7 +106,7 @@ def _distributions(packages: dict[str, str] | None) -> Observed[tuple[PipDistrib
     if packages is None:
         return NOT_RECORDED
     found = (
-        PipDistribution(name=re.sub(r"[-_.]+", "-", name).lower(), version=version)
+        PipDistribution(name=canonicalize_name(name), version=version)
         for name, version in sorted(packages.items())
     )
     return Known(value=tuple(found), source=SOURCE)
