@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 from packaging.utils import canonicalize_name
@@ -157,8 +157,3 @@ def _arch_list(torch: MachineTorch, cuda: Observed[str]) -> Observed[tuple[str, 
         return NotApplicable(reason="built without CUDA", source=SOURCE)
     # torch gives an empty list where CUDA cannot be used, so an empty one says nothing.
     return _known(torch.arch_list or None)
-
-
-def is_machine_profile(value: Any) -> bool:
-    """Say whether decoded JSON claims to be a machine profile."""
-    return isinstance(value, dict) and value.get("schema") == "envkit.machine/1"
