@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from typing import Any, TypeVar
 
 import msgspec
-import rfc8785
 
 from envkit.errors import InputError
 
@@ -81,6 +79,11 @@ def encode(document: msgspec.Struct) -> bytes:
 
 def digest(value: Any) -> str:
     """Return `sha256:` and the SHA-256 of the RFC 8785 form of a JSON value."""
+    # Only a report with a fingerprint has digests; most commands end without one.
+    import hashlib  # noqa: PLC0415
+
+    import rfc8785  # noqa: PLC0415
+
     return "sha256:" + hashlib.sha256(rfc8785.dumps(msgspec.to_builtins(value))).hexdigest()
 
 

@@ -15,7 +15,8 @@ GOLDEN = Path(__file__).parent / "golden"
 EVERYWHERE = ["-q, --quiet", "-v, --verbose", "--color", "--no-progress", "-V, --version"]
 OPTIONS = {
     "verify": [
-        *("-n, --name", "-p, --prefix", "--python", "--suite", "--no-fingerprint", "--device"),
+        *("-n, --name", "-p, --prefix", "--python", "--spec", "--lock"),
+        *("--strict", "--deep", "--suite", "--no-fingerprint", "--device"),
         *("--set", "--timeout", "--challenge", "--label", "-o", "--from", "--fail-on"),
         *("--exit-zero", "--format", "--json"),
         *EVERYWHERE,
