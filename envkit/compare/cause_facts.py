@@ -124,7 +124,9 @@ def other_packages(contrast: Contrast) -> Iterator[Evidence]:
     if not differences:
         return
     stack = sum(in_gpu_stack(d.key.rpartition("/")[2].removeprefix("pip:")) for d in differences)
-    seen = f"{len(differences)} packages differ, {stack} of them of the GPU stack"
+    number = len(differences)
+    counted = f"{number} packages differ" if number > 1 else "1 package differs"
+    seen = f"{counted}, {stack} of the GPU stack"
     yield Evidence(what="packages", seen=seen, source="lists of packages")
     for difference in differences[:MOST_PACKAGES]:
         left, right = difference.values[0], difference.values[1]
