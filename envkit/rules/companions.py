@@ -194,7 +194,7 @@ def _would_be_cpu(
     )
 
 
-def _by_conda(subject: Subject, torch: TorchVersion, installed: list[str]) -> str:
+def _by_conda(subject: Subject, torch: TorchVersion, installed: list[Companion]) -> str:
     """Pin the build, or the solver may take one for the CPU."""
     numbers = subject.cuda_numbers
     if subject.channel == "conda-forge":
