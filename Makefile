@@ -68,7 +68,7 @@ $(VENV)/.envkit: $(VENV)/.made pyproject.toml tests/constraints.txt envkit/__ini
 
 $(VENV)/.test: $(VENV)/.envkit
 	@echo "test tools: into $(VENV), versions of tests/constraints.txt"
-	@$(PIP) --group test
+	@$(PIP) --group test --editable '.[lock]'
 	@touch $@
 
 $(VENV)/.lint: $(VENV)/.envkit

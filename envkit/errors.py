@@ -3,6 +3,7 @@
 The tree (exit code in brackets)::
 
     EnvkitError
+    +-- RefusedError [1]      what would come of it is not what was locked
     +-- UsageError [2]        the command line or the configuration asks for something impossible
     +-- InputError [2]        a file cannot be read, or what it says is not valid
     +-- CannotCheckError [3]  something that the verdict needs could not be looked at
@@ -34,6 +35,13 @@ class EnvkitError(Exception):
         super().__init__(message)
         self.message = message
         self.next_step = next_step
+
+
+class RefusedError(EnvkitError):
+    """What would come of it is not what was locked, so it was not done."""
+
+    code = "REFUSED"
+    exit_code = 1
 
 
 class UsageError(EnvkitError):

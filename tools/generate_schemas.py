@@ -14,6 +14,7 @@ import msgspec
 
 from envkit.model import documents
 from envkit.model.fingerprint import Fingerprint
+from envkit.model.installed_lock import InstalledLock
 from envkit.model.report import Report
 
 FOLDER = Path(__file__).parent.parent / "envkit" / "schemas"
@@ -27,6 +28,7 @@ DOCUMENTS: dict[str, type[msgspec.Struct]] = {
     "replay-1": documents.Replay,
     "lint-1": documents.Lint,
     "lock-1": documents.Lock,
+    "installed-1": InstalledLock,
     "machine-1": documents.Machine,
     "error-1": documents.ErrorDocument,
 }

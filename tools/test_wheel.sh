@@ -17,7 +17,8 @@ constraints=$PWD/tests/constraints.txt
 rm -rf dist
 pip wheel --quiet --no-deps --wheel-dir dist .
 "$python" tools/check_wheel.py dist/*.whl
-pip install --quiet --constraint "$constraints" dist/*.whl
+# With the extra: what it is for is tested too.
+pip install --quiet --constraint "$constraints" "$(echo dist/*.whl)[lock]"
 pip install --quiet --constraint "$constraints" --group test
 "$python" tools/torch_for_this_machine.py
 

@@ -31,10 +31,19 @@ def decode(content: bytes, document: type[T], *, origin: str) -> T:
             message has the path to the value.
 
     """
-    read_json(content, origin=origin)
+    return convert(read_json(content, origin=origin), document, origin=origin)
+
+
+def convert(value: Any, document: type[T], *, origin: str) -> T:
+    """Turn the value of a JSON document that was read already into a known type.
+
+    Raises:
+        InputError: a value of the wrong type; the message has the path to it.
+
+    """
     try:
-        return msgspec.json.decode(content, type=document)
-    except (msgspec.ValidationError, msgspec.DecodeError) as error:
+        return msgspec.convert(value, type=document)
+    except msgspec.ValidationError as error:
         raise _invalid(origin, str(error)) from error
 
 
@@ -42,6 +51,9 @@ def read_json(content: bytes, *, origin: str) -> Any:
     """Read JSON of unknown type within the limits; refuses duplicate keys, NaN and huge numbers."""
     if len(content) > MAX_DOCUMENT_BYTES:
         raise _invalid(origin, f"{len(content)} bytes are more than {MAX_DOCUMENT_BYTES}")
+    plain = _plain_json(content)
+    if plain is not None:
+        return plain
     if _depth(content) > MAX_DEPTH:
         raise _invalid(origin, f"nested deeper than {MAX_DEPTH} levels")
     try:
@@ -57,8 +69,12 @@ def read_json(content: bytes, *, origin: str) -> Any:
 
 
 def encode(document: msgspec.Struct) -> bytes:
-    """Write a document: keys in the order of the contract, two spaces, one newline at the end."""
-    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+    """Write a document: keys in the order of the contract, two spaces, one newline at the end.
+
+    Lists of numbers stand on one line: a request stream has thousands.
+    """
+    spread = msgspec.json.format(msgspec.json.encode(document), indent=2)
+    return _NUMBERS.sub(lambda found: b" ".join(found[0].split()), spread) + b"\n"
 
 
 def digest(value: Any) -> str:
@@ -69,6 +85,42 @@ def digest(value: Any) -> str:
     import rfc8785  # noqa: PLC0415
 
     return "sha256:" + hashlib.sha256(rfc8785.dumps(msgspec.to_builtins(value))).hexdigest()
+
+
+#: Digits of a number that may be too large; in a string they only cost the quick way.
+_LONG_NUMBER = re.compile(rb"[0-9]{20}")
+
+
+def _plain_json(content: bytes) -> Any:
+    """Read a document that is written as we write them, 5 times as fast; None for any other.
+
+    What was read, written again, must be the same bytes: then no key stands twice, no number is
+    too large or not JSON, and nothing was read otherwise than the careful way would.
+    """
+    try:
+        compact = msgspec.json.format(content, indent=-1)
+        value = msgspec.json.decode(compact)
+        if msgspec.json.encode(value) != compact or _LONG_NUMBER.search(compact):
+            return None
+    except (msgspec.DecodeError, RecursionError, ValueError):
+        return None
+    return value if isinstance(value, dict) and _within_depth(value) else None
+
+
+def _within_depth(value: Any) -> bool:
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        inner = [
+            child for one in level for child in (one.values() if isinstance(one, dict) else one)
+        ]
+        level = [child for child in inner if isinstance(child, dict | list)]
+        if not level:
+            return True
+    return False
+
+
+#: A list of numbers over several lines; no string can match, a line end in one is escaped.
+_NUMBERS = re.compile(rb"(?<=\[)\n *-?\d[-+.\deE]*(?:,\n *-?\d[-+.\deE]*)*\n *(?=\])")
 
 
 #: A string (skipped: it may hold brackets) or a bracket.

@@ -160,6 +160,15 @@ TOR003 = Rule(
 # -- TOR004, TOR005 ---------------------------------------------------------------------------
 
 
+def _said_by_con007(subject: Subject) -> Outcome | None:
+    """Skip where a lock or spec was named and pip's torch lies over conda's."""
+    contract, overlaps = subject.facts.contract, value_of(subject.facts.files.overlaps) or ()
+    named = isinstance(contract.packages, Known) or isinstance(contract.dependencies, Known)
+    if named and any(one.name == "torch" for one in overlaps):
+        return skipped("CON007 says it")
+    return None
+
+
 def _tor004(subject: Subject) -> Outcome:
     by_conda = subject.conda_packages.get("pytorch")
     wheels = _torch_wheels(subject)
@@ -236,6 +245,7 @@ TOR004 = Rule(
     title="Two torches in one environment",
     severity=Severity.WARNING,
     check=_tor004,
+    gate=_said_by_con007,
     requires=("TOR001",),
     url="https://docs.conda.io/projects/conda/en/stable/user-guide/tasks/manage-environments.html",
 )

@@ -310,6 +310,41 @@ def test_an_operation_that_raises_fails_with_its_kind(child_module: Child) -> No
     assert outcomes["sum_fp32"]["kind"] == "no_kernel_image"
 
 
+def test_a_full_device_is_not_tested(child_module: Child) -> None:
+    # Seen on an H200 that another process had filled: every operation "failed", and the machine
+    # was called broken.
+    cuda = SimpleNamespace(mem_get_info=lambda _index: (5 << 20, 140 << 30))
+    outcomes = child_module("self_test").run_self_tests(SimpleNamespace(cuda=cuda), "cuda:0")
+    assert {outcome["status"] for outcome in outcomes} == {"not_run"}
+    assert {outcome["kind"] for outcome in outcomes} == {"out_of_memory"}
+    assert "5242880 bytes" in outcomes[0]["reason"]
+
+
+def test_memory_that_runs_out_meanwhile_is_no_failure(child_module: Child) -> None:
+    def refuse(*_args: object, **_kwargs: object) -> None:
+        message = "CUDA out of memory. Tried to allocate 2.00 MiB."
+        raise RuntimeError(message)
+
+    self_test = child_module("self_test")
+    torch = SimpleNamespace(float32="f", tensor=refuse)
+    outcome = self_test._one("sum_fp32", self_test._sum, torch, "cuda:0")
+    assert (outcome["status"], outcome["kind"]) == ("not_run", "out_of_memory")
+
+
+def test_a_brief_run_loads_neither_cudnn_nor_torchvision(child_module: Child) -> None:
+    outcomes = child_module("self_test").run_self_tests(SimpleNamespace(), "cpu", brief=True)
+    assert [outcome["name"] for outcome in outcomes] == ["matmul_fp32", "sum_fp32"]
+
+
+def test_a_real_torch_passes_every_test(child_module: Child) -> None:
+    torch = pytest.importorskip("torch")
+    outcomes = child_module("self_test").run_self_tests(torch, "cpu")
+    status = {outcome["name"]: outcome["status"] for outcome in outcomes}
+    assert status.pop("torchvision_nms") in {"pass", "not_run"}
+    assert set(status.values()) == {"pass"}
+    assert len(status) == 6
+
+
 # --- values ---------------------------------------------------------------------------------------
 
 

@@ -39,10 +39,10 @@ def test_real_torch_answers_everything(real: launch.ChildRun) -> None:
 def test_real_torch_computes(real: launch.ChildRun) -> None:
     assert real.self_test is not None
     assert real.self_test.device == "cpu"
-    status = {test.name: test.status for test in real.self_test.tests}
-    assert status.pop("torchvision_nms") in {"pass", "not_run"}
-    assert set(status.values()) == {"pass"}
-    assert len(status) == 6
+    assert {test.name: test.status for test in real.self_test.tests} == {
+        "matmul_fp32": "pass",
+        "sum_fp32": "pass",
+    }
 
 
 def test_real_torch_is_mapped(real: launch.ChildRun) -> None:

@@ -3,7 +3,7 @@
 Order: import torch; set the flags asked for; facts of the build and then of CUDA, each in a child
 of its own; then the suite, with the self-test beside it and `request["device"]` made concrete:
 `suite.run(request, emit, api, beside)`, where `emit(event, **fields)` is a `protocol.Emitter` and
-`api` the module `torch_api`. The suite starts its own children with `fork.run_jobs(jobs, emit, request)`.
+`api` the module `torch_api`. The suite starts its own children with `fork.run_jobs`.
 """
 
 from __future__ import annotations
@@ -66,9 +66,7 @@ def _answer(request: "dict[str, Any]", emit: Emitter) -> None:
             _answer_sub(request["sub"], emit)
         return
     tasks = request["tasks"]
-    if "facts" in tasks:
-        _look_at_build(emit, deadline)
-    device = _look_at_device(torch, request, emit, deadline)
+    device = _look(torch, request, emit, deadline)
     if "fingerprint" in tasks and device and flags_are_set:
         emit.stage("fingerprint")
         suite = importlib.import_module("_envkit_child.suite")
@@ -77,24 +75,13 @@ def _answer(request: "dict[str, Any]", emit: Emitter) -> None:
         suite.run(dict(request, device=device, suite=name), emit, torch_api, beside)
 
 
-def _look_at_build(emit: Emitter, deadline: float) -> None:
-    """Read the facts of the build, in a fork where there is one.
-
-    Some of torch's harmless-looking questions leave a mark with which CUDA refuses to start in any
-    child forked later. Seen on an H200 with torch 2.11: after `_cuda_getArchFlags()`, and after
-    `__config__.show()`.
-    """
-    if not can_fork():
-        look_at_build({}, emit)
-        return
-    limit_s = max(1.0, min(DEVICE_LIMIT_S, deadline - time.monotonic()))
-    result = run_jobs([Job("build", look_at_build, {}, limit_s)], emit, {})[0]
-    if not result.ok:
-        result.emit_error(emit, "build_facts")
-
-
 def look_at_build(_args: "dict[str, Any]", emit: Emitter) -> None:
-    """Job: what torch says of its build, its switches and its threads."""
+    """Job: what torch says of its build, its switches and its threads.
+
+    Not asked in the parent of the forks: some of torch's harmless-looking questions leave a mark
+    with which CUDA refuses to start in any child forked later. Seen on an H200 with torch 2.11:
+    after `_cuda_getArchFlags()`, and after `__config__.show()`.
+    """
     import torch
 
     emit.stage("build_facts")
@@ -124,23 +111,31 @@ def _answer_sub(sub: "dict[str, Any]", emit: Emitter) -> None:
     tell_result(function, sub["args"], emit)
 
 
-def _look_at_device(
-    torch: Any, request: "dict[str, Any]", emit: Emitter, deadline: float
-) -> "Optional[str]":
-    """Learn in a child whether CUDA works; return the device to measure, None if there is none."""
+def _look(torch: Any, request: "dict[str, Any]", emit: Emitter, deadline: float) -> "Optional[str]":
+    """Learn in children what the build is and whether CUDA works; both at the same time.
+
+    Returns the device to measure, None if there is none.
+    """
     asked = request.get("device") or "auto"
     report = "facts" in request["tasks"]
     if not report and (asked == "cpu" or not is_cuda_build(torch)):
         return _concrete(asked, CPU_BUILD, emit, promised=False)
     limit_s = max(1.0, min(DEVICE_LIMIT_S, deadline - time.monotonic()))
     args = {"device": asked, "report": report, "test": "fingerprint" not in request["tasks"]}
-    job = Job("device", look_at_device, args, limit_s)
-    result = run_jobs([job], emit, request)[0]
-    if result.ok:
-        return _concrete(asked, result.value["unusable"], emit, promised=result.value["promised"])
-    result.emit_error(emit, "cuda_init")
+    jobs = [Job("device", look_at_device, args, limit_s)]
+    if report and can_fork():
+        jobs.append(Job("build", look_at_build, {}, limit_s))
+    elif report:
+        look_at_build({}, emit)
+    looked, *others = run_jobs(jobs, emit, request, at_once=2)
+    for build in others:
+        if not build.ok:
+            build.emit_error(emit, "build_facts")
+    if looked.ok:
+        return _concrete(asked, looked.value["unusable"], emit, promised=looked.value["promised"])
+    looked.emit_error(emit, "cuda_init")
     reason = "the child that looked at it ended early: {} in stage {}".format(
-        result.reason, result.stage or "start"
+        looked.reason, looked.stage or "start"
     )
     if report:
         emit("facts", family="torch", values=_unknown(reason))
@@ -201,7 +196,7 @@ def _self_test(device: str, deadline: float) -> Job:
 
 
 def test_device(args: "dict[str, Any]", emit: Emitter) -> None:
-    """Job: the self-test of a device (None: of none), and the libraries that are mapped after it."""
+    """Job: the self-test of a device (None: of none), and the libraries mapped after it."""
     import torch
 
     device = args["device"]

@@ -55,7 +55,7 @@ def classify(text: str) -> str:
     return "other"
 
 
-def run_self_tests(torch: Any, device: str, brief: bool = False) -> "list[dict[str, str]]":
+def run_self_tests(torch: Any, device: str, *, brief: bool = False) -> "list[dict[str, str]]":
     """Run the tests on a device; `{name, status: pass|fail|not_run, reason, kind}` for each.
 
     `brief`: only those that load no library but cuBLAS. On an H200 all of them took 6.3 s, most

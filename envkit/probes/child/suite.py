@@ -197,19 +197,21 @@ class _Runner:
             left_s = self._deadline - time.monotonic()
             limit_s = max(1.0, left_s - later * KEPT_SHARE * self._time_limit_s)
             jobs = [self._job(name, min(FAMILY_LIMIT_S, limit_s)) for name in chosen]
-            ended = run_jobs([*jobs, *beside], self._tally, self._request, at_once + len(beside))
+            together = at_once + len(beside)
+            ended = run_jobs([*jobs, *beside], self._tally, self._request, together)
             for name, result in zip(chosen, ended):
                 self._unreported(name, result)
-            for result in ended[len(jobs) :]:
-                if not result.ok:
-                    result.emit_error(self._tally, result.name)
+            self._tell_failures(ended[len(jobs) :])
             results += ended[: len(jobs)]
             beside = ()
-        # Where no family is left to run: at the least these.
-        for result in run_jobs(list(beside), self._tally, self._request, 1):
+        if beside:  # where no family is left to run
+            self._tell_failures(run_jobs(list(beside), self._tally, self._request))
+        return results
+
+    def _tell_failures(self, results: Sequence[Result]) -> None:
+        for result in results:
             if not result.ok:
                 result.emit_error(self._tally, result.name)
-        return results
 
     def _job(self, family: str, limit_s: float) -> Job:
         args = {

@@ -75,7 +75,7 @@ def test_memory_in_use_gives_no_value(child: Child, place: Any) -> None:
 
 def test_a_full_device_gives_no_value(child: Child, place: Any) -> None:
     place.torch.fake_device.neighbour_bytes = 139 << 30
-    with pytest.raises(child("place").Unmet, match="too few for the exercises"):
+    with pytest.raises(child("place").TooFull, match="too few for the exercises"):
         measure(child, "exercises", place, "five_tensors")
 
 
@@ -84,7 +84,7 @@ def test_a_device_that_runs_out_before_the_limit_gives_no_value(
 ) -> None:
     monkeypatch.setattr(child("exercises.probes"), "NEED_BYTES", 0)
     place.torch.fake_device.neighbour_bytes = (139 << 30) - (100 << 20)
-    with pytest.raises(child("place").Unmet, match="too few to tell its end"):
+    with pytest.raises(child("place").TooFull, match="too few to tell its end"):
         measure(child, "exercises", place, "memory_limit")
 
 

@@ -1,0 +1,60 @@
+"""The text of `envkit lock`: a line a spec, then why it is stale or what has changed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from envkit.model.documents import Lock, LockedSpec, PackageChange
+from envkit.render.escape import printable
+from envkit.render.style import Style
+
+#: What a GPU computes with, shown first.
+_GPU_STACK = re.compile(
+    r"(pytorch|libtorch|torch|triton|cuda|cudnn|libcu|libcudnn|nccl|libnccl|libnvjitlink|python$)"
+)
+_WORDS = {
+    "locked": "locked",
+    "fresh": "fits its spec",
+    "stale": "STALE (CON008)",
+    "unsolvable": "NOT SOLVABLE",
+}
+
+
+def render_lock(document: Lock, style: Style) -> str:
+    """Draw the document; with verbosity -1 only the line of each spec."""
+    lines: list[str] = []
+    for one in document.locks:
+        lines += _spec(one, style)
+    return "\n".join(lines) + "\n"
+
+
+def _spec(one: LockedSpec, style: Style) -> Iterator[str]:
+    count = f" ({one.packages} packages)" if one.packages else ""
+    if one.status == "unsolvable":
+        count = " was not written"
+    yield printable(f"{one.spec}: {_WORDS[one.status]}, {one.file}{count}")
+    if style.verbosity < 0:
+        return
+    for reason in one.reasons:
+        yield f"  {printable(reason)}"
+    changes = sorted(one.changes, key=lambda change: _rank(change.name))
+    if changes:
+        yield f"  {len(changes)} packages differ from the lock before:"
+    yield from (f"    {printable(_change(change))}" for change in changes)
+    if one.status == "stale":
+        yield f"  next: envkit lock {printable(one.spec)}"
+
+
+def _rank(name: str) -> tuple[int, str]:
+    return (0 if _GPU_STACK.match(name) else 1), name
+
+
+def _change(change: PackageChange) -> str:
+    if change.before is None:
+        said = f"new {change.after}"
+    elif change.after is None:
+        said = f"gone, was {change.before}"
+    else:
+        said = f"{change.before} -> {change.after}"
+    return f"{change.name}: {said} [{change.platform}]"

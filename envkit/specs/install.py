@@ -1,0 +1,130 @@
+"""Linking the packages of a lock into a folder with py-rattler (extra `lock`): the child's half.
+
+Runs in a process of its own, started by `envkit.specs.installer`: threads and panics of py-rattler
+cannot take envkit with them, and to end the process ends the work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import rattler
+from rattler.exceptions import InstallerError
+from rattler.install import InstallerReporter, install
+from rattler.package_cache import PackageCache, ValidationMode
+
+from envkit.model.conda_lock import LockedPackage
+from envkit.specs.installer import Ended, Installation, Linked
+from envkit.specs.package_files import local_file
+
+_NO_NETWORK: Final = re.compile(
+    r"error sending request|dns error|tcp connect error|connection (?:refused|reset)|timed out"
+    r"|HTTP status",
+    re.IGNORECASE,
+)
+_HASH: Final = re.compile(r"hash mismatch", re.IGNORECASE)
+_NUMBER: Final = re.compile(r"_(\d{1,9})(?:_[A-Za-z]\w*)?$")
+_SHOWN_CHARS: Final = 600
+
+
+def main() -> None:
+    """Read what to install from stdin, tell of it on stdout in lines of JSON, and end the process.
+
+    The last line says how it ended; without one, the process itself failed.
+    """
+    wanted = msgspec.json.decode(sys.stdin.buffer.read(), type=Installation)
+    _tell(_install(wanted))
+    # Not the usual way out: threads of py-rattler 0.28 can abort an interpreter at its end.
+    os._exit(0)
+
+
+def _tell(line: Ended | Linked) -> None:
+    sys.stdout.buffer.write(msgspec.json.encode(line) + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def _install(wanted: Installation) -> Ended:
+    by_hash = all(package.hash.sha256 is not None for package in wanted.packages)
+    with tempfile.TemporaryDirectory(prefix="envkit-cache-") as private:
+        # What the cache holds is told apart by SHA-256 alone.
+        cache = PackageCache.new_layered(
+            [wanted.cache if by_hash else private], validation_mode=ValidationMode.full()
+        )
+        try:
+            asyncio.run(_link(wanted, cache))
+        except InstallerError as error:
+            return _explained(error)
+    return Ended(how="installed")
+
+
+async def _link(wanted: Installation, cache: PackageCache) -> None:
+    await install(
+        [_record(package, wanted) for package in wanted.packages],
+        target_prefix=wanted.folder,
+        alternative_target_prefix=wanted.prefix,
+        installed_packages=[],
+        platform=rattler.Subdir(wanted.platform),
+        execute_link_scripts=False,
+        show_progress=False,
+        reporter=_Reporter(),  # type: ignore[abstract]  # what it does not override does nothing
+        package_cache=cache,
+    )
+
+
+def _record(package: LockedPackage, wanted: Installation) -> rattler.RepoDataRecord:
+    number = _NUMBER.search(package.build_string)
+    record = rattler.PackageRecord(
+        package.name,
+        package.version,
+        rattler.BuildString(package.build_string),
+        int(number[1]) if number else 0,
+        package.subdir,
+        depends=_depends(package.dependencies),
+        sha256=_bytes(package.hash.sha256),
+        md5=_bytes(package.hash.md5),
+    )
+    mirror = Path(wanted.mirror) if wanted.mirror is not None else None
+    path = local_file(package, mirror)
+    url = package.url if path is None else path.resolve().as_uri()
+    return rattler.RepoDataRecord(record, package.file_name, url, package.channel_url)
+
+
+def _depends(dependencies: dict[str, str]) -> list[str]:
+    return [f"{name} {constraint}".strip() for name, constraint in dependencies.items()]
+
+
+def _bytes(digits: str | None) -> bytes | None:
+    return None if digits is None else bytes.fromhex(digits)
+
+
+def _explained(error: InstallerError) -> Ended:
+    said = "; ".join(str(error).replace("Caused by: ", "").splitlines())[:_SHOWN_CHARS]
+    if _HASH.search(said):
+        return Ended(how="other_hash", message=said)
+    return Ended(how="no_network" if _NO_NETWORK.search(said) else "failed", message=said)
+
+
+class _Reporter(InstallerReporter):
+    """Tells of each package. Called from threads of py-rattler, one at a time under the GIL."""
+
+    def __init__(self) -> None:
+        self._done = 0
+
+    def on_populate_cache_start(self, operation: int, package_name: str) -> int:
+        _tell(Linked(done=self._done, name=f"fetching {package_name}"))
+        return operation
+
+    def on_link_start(self, operation: int, package_name: str) -> int:
+        _tell(Linked(done=self._done, name=f"linking {package_name}"))
+        return operation
+
+    def on_link_complete(self, index: int) -> None:
+        del index
+        self._done += 1
