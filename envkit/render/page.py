@@ -1,4 +1,4 @@
-"""A page of text for a terminal: lines, paragraphs and tables, wrapped and made harmless."""
+"""A page of text for a terminal: lines, paragraphs and tables that keep to its width."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Page:
         )
 
     def symbol(self, pair: tuple[str, str]) -> str:
-        """Return the first of two symbols, or the second where only ASCII can be shown."""
+        """Return the first of two signs, or the second where only ASCII can be shown."""
         return pair[0] if self.style.unicode else pair[1]
 
     def line(self, lead: str, body: str, *, lead_style: str = "", style: str = "") -> None:
@@ -76,7 +76,7 @@ class Page:
             self.line(f"  {name:<{name_width}}  ", value, lead_style="dim")
 
     def text(self) -> str:
-        """Return what was written."""
+        """Return everything that was written."""
         return self._out.getvalue()
 
     def _wrapped(self, text: Text, room: int) -> Lines:

@@ -6,14 +6,13 @@ import re
 from collections.abc import Iterator
 
 import msgspec
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.version import InvalidVersion, Version
+from packaging.utils import canonicalize_name
 
 from envkit.compat import tables
 from envkit.compat.tables import Build
 from envkit.model.observed import value_of
 from envkit.rules.cite import cite
+from envkit.rules.requirements import requirement
 from envkit.rules.subject import Subject
 
 
@@ -40,14 +39,13 @@ def _own_pins(subject: Subject) -> Iterator[Pin]:
     distributions = value_of(subject.facts.pip.distributions) or ()
     torch = next((one for one in distributions if one.name == "torch"), None)
     for text in torch.requires if torch is not None else ():
-        try:
-            wanted = Requirement(text)
-        except InvalidRequirement:
+        wanted = requirement(text)
+        if wanted is None:
             continue
         optional = wanted.marker is not None and "extra" in str(wanted.marker)
         if wanted.specifier and not optional and _is_ours(wanted.name):
             yield Pin(
-                name=_normal(wanted.name),
+                name=canonicalize_name(wanted.name),
                 specifier=str(wanted.specifier),
                 source="Requires-Dist of the installed torch",
             )
@@ -61,8 +59,10 @@ def _table_pins(subject: Subject) -> Iterator[Pin]:
         return
     source = cite("torch", f"releases {subject.torch.base} {subject.tag}", build)
     for name, specifier in build.pins.items():
-        yield Pin(name=_normal(name.partition("[")[0]), specifier=specifier, source=source)
-    named = {_normal(name.partition("[")[0]) for name in build.pins}
+        yield Pin(
+            name=canonicalize_name(name.partition("[")[0]), specifier=specifier, source=source
+        )
+    named = {canonicalize_name(name.partition("[")[0]) for name in build.pins}
     for library, version in (("cudnn", build.cudnn), ("nccl", build.nccl)):
         package = f"nvidia-{library}-{subject.tag[:4]}"
         if version is not None and library not in build.unsure and package not in named:
@@ -70,19 +70,7 @@ def _table_pins(subject: Subject) -> Iterator[Pin]:
 
 
 def _is_ours(name: str) -> bool:
-    return _normal(name).startswith(("nvidia-", "triton", "cuda-toolkit"))
-
-
-def _normal(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
-
-
-def satisfies(version: str, specifier: str) -> bool:
-    """Say whether a version meets a specifier; one that cannot be read does."""
-    try:
-        return SpecifierSet(specifier).contains(Version(version), prereleases=True)
-    except (InvalidSpecifier, InvalidVersion):
-        return True
+    return canonicalize_name(name).startswith(("nvidia-", "triton", "cuda-toolkit"))
 
 
 class Extension(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,6 +130,10 @@ class Regression(msgspec.Struct, frozen=True, kw_only=True):
     remedy: str
     source: str
     on_gpu: bool
+
+
+#: Series with a known regression, and the facts of torch on which it depends.
+REGRESSED = {(2, 0): ("cuda",), (2, 9): ("cuda", "cudnn")}
 
 
 def regressions(subject: Subject) -> tuple[Regression, ...]:

@@ -15,7 +15,6 @@ from envkit.compat.tables import Model, Platform, System, Unknown
 from envkit.model.facts import Facts, Gpu, SelfTest
 from envkit.model.observed import Absent, Known, Observed, value_of
 from envkit.model.versions import (
-    Capability,
     Cuda,
     TorchVersion,
     cuda_tag,
@@ -24,6 +23,7 @@ from envkit.model.versions import (
     parse_driver,
     parse_torch,
 )
+from envkit.rules.agreement import Agreement
 from envkit.rules.cite import cite
 
 _CONDA_CHANNELS = ("pytorch", "conda-forge", "defaults", "nvidia", "anaconda", "main")
@@ -292,15 +292,22 @@ class Subject:
         looked_for = isinstance(self.facts.driver.version, Absent) and isinstance(
             self.facts.gpus.devices, (Known, Absent)
         )
-        return looked_for or self._never_published
+        return looked_for or self.never_published
 
     @cached_property
-    def _never_published(self) -> bool:
+    def never_published(self) -> bool:
         """Whether the build is for a CUDA older than any that this release was published for."""
         builds = tables.builds_for(self.torch.text) if self.torch is not None else ()
         if isinstance(builds, Unknown) or not builds or self.cuda_numbers is None:
             return False
         return self.cuda_numbers < min(parse_cuda(build.cuda) for build in builds)
+
+    # -- spec and lock ------------------------------------------------------------------------
+
+    @cached_property
+    def agreement(self) -> Agreement:
+        """The environment compared with its lock and its spec."""
+        return Agreement(self.facts)
 
     # -- packages -----------------------------------------------------------------------------
 
@@ -335,12 +342,6 @@ class Subject:
             return used
         named = (one for one in self.library_path if re.search(r"/cuda[^/]*/compat(/|$)", one))
         return next(named, None)
-
-    @property
-    def capability_numbers(self) -> tuple[Capability, ...]:
-        """Capabilities of the visible GPUs that are known."""
-        known = (one.capability for one in self.visible if one.capability is not None)
-        return tuple(parse_capability(text) for text in known)
 
 
 def text_of(fact: Observed[str]) -> str:

@@ -10,9 +10,10 @@ import msgspec
 
 from envkit.model.facts import Facts
 from envkit.model.finding import Check, Finding, Severity, Status
-from envkit.model.observed import NOT_RECORDED, Absent, NotApplicable, Unreadable
+from envkit.model.observed import NOT_RECORDED, Absent, NotApplicable, Unreadable, value_of
 from envkit.model.report import Verdict
 from envkit.rules.engine import observed
+from envkit.rules.memory import no_room_to_start, what_did_not_fit
 from envkit.rules.registry import BY_CODE
 from envkit.rules.subject import Subject
 
@@ -68,7 +69,8 @@ def decide(
     failing = [one for one in findings if _fails(one, fail_on)]
     if failing:
         return Verdict(status="fail", exit_code=1, headline=_fail_headline(failing))
-    if subject.needs_gpu and not probes.on_gpu and _cannot_use_a_gpu(subject):
+    no_gpu = subject.needs_gpu and not probes.on_gpu and _cannot_use_a_gpu(subject)
+    if no_gpu and not no_room_to_start(subject):
         headline = f"A GPU is needed, and {subject.torch_text} cannot use one here."
         return Verdict(status="fail", exit_code=1, headline=headline)
     blocked = _blocked(subject, findings, checks, probes=probes, fail_on=fail_on)
@@ -102,6 +104,9 @@ def _blocked(
         return Blocked(code="", reason="nothing in it can be judged")
     if any(one.code == "TOR001" for one in findings):
         return Blocked(code="TOR001", reason="torch is not installed in the target")
+    full = _full_gpu(subject, findings, probes)
+    if full is not None:
+        return full
     if probes.outcome == "incomplete":
         return Blocked(code="", reason=probes.reason or "the probes did not finish")
     tried = not isinstance(subject.facts.torch.cuda_available, NotApplicable)
@@ -115,6 +120,18 @@ def _blocked(
         unknown = [one for one in unknown if live and _matters(subject.facts, one)]
     first = next(iter(unknown), None)
     return None if first is None else Blocked(code=first.code, reason=first.reason)
+
+
+def _full_gpu(subject: Subject, findings: Sequence[Finding], probes: Probes) -> Blocked | None:
+    """Say that something found no room on the GPU, and that others hold its memory if they do."""
+    said = what_did_not_fit(subject)
+    if not said and probes.outcome == "incomplete" and "memory" in probes.reason:
+        said = probes.reason
+    if not said:
+        return None
+    if not any(one.code == "GPU006" for one in findings):
+        return Blocked(code="", reason=said)
+    return Blocked(code="GPU006", reason=f"{said}; other processes hold it")
 
 
 def _matters(facts: Facts, check: Check) -> bool:
@@ -158,9 +175,9 @@ def _pass_headline(subject: Subject, findings: Sequence[Finding], probes: Probes
         return f"Nothing is wrong with what could be read without an interpreter{noted}."
     if subject.torch is None and not subject.imported:
         return f"Nothing speaks against this machine; its torch is not known{noted}."
-    if subject.cuda_works or probes.on_gpu:
-        name = f" on {subject.visible[0].name}" if subject.visible else " on its GPU"
-        return f"{subject.torch_text} works here{name}{noted}."
+    device = value_of(subject.facts.request.device) or "auto"
+    if probes.on_gpu or (subject.cuda_works and device != "cpu"):
+        return f"{subject.torch_text} works here on {_gpu_name(subject, device)}{noted}."
     no_gpu = any(one.code in {"GPU001", "GPU008"} for one in findings)
     if probes.outcome == "complete":
         return (
@@ -170,3 +187,10 @@ def _pass_headline(subject: Subject, findings: Sequence[Finding], probes: Probes
     if no_gpu or isinstance(subject.facts.gpus.devices, Absent):
         return f"Nothing speaks against {subject.torch_text} on this machine's CPU{noted}."
     return f"Nothing speaks against {subject.torch_text} on this machine{noted}."
+
+
+def _gpu_name(subject: Subject, device: str) -> str:
+    """Return the name of the GPU asked for: the first one, unless another was."""
+    index = device.partition(":")[2] or "0"
+    named = (one.name for one in subject.visible if str(one.index) == index)
+    return next(named, "its GPU")

@@ -21,9 +21,12 @@ from envkit.model.report import Report, Target
 from envkit.probes.events import ChildRequest, Progress, Stage
 from envkit.probes.launch import ChildRun
 from envkit.render.redact import Identity, redact_document, redact_reasons
+from envkit.workflows.asked import Asked
 from envkit.workflows.background import Background
 from envkit.workflows.child_answer import probes_problem
 from envkit.workflows.conclude import conclude
+from envkit.workflows.contract import Named
+from envkit.workflows.contract_facts import asked_facts
 from envkit.workflows.fingerprint import conformity_of
 from envkit.workflows.request import NO_FINGERPRINT, VerifyRequest
 
@@ -49,6 +52,12 @@ class Readers:
     driver_and_gpus: Callable[[], tuple[DriverFacts, GpuFacts]]
     files: Callable[[Target], Facts]
     """Host, variables, Python, conda, pip and torch as files describe them."""
+    contract: Callable[[Asked, Target], Named]
+    """The spec and the lock that were named; raises for what the user named and is not there."""
+    compared: Callable[[Target, Named, Facts], Facts]
+    """Adds what the environment is to be, and what pip did to conda's packages."""
+    deeply: Callable[[Target, Facts, Tell], Facts]
+    """Adds how the files of the environment compare with their records."""
     child: Callable[[Path, ChildRequest, OnProgress], ChildRun]
     imported: Callable[[Target, Facts, ChildRun], Facts]
     """Adds to the facts of the files what the interpreter and torch said."""
@@ -79,16 +88,19 @@ def _look(
 ) -> tuple[Facts, Fingerprint | None]:
     driver_and_gpus = Background(readers.driver_and_gpus)
     files = Background(lambda: readers.files(target))
+    named = readers.contract(request.contract, target)  # before minutes of work, not after
     run = _run_child(target, request, readers, tell)
-    facts, fingerprint = files.result(), None
+    facts, fingerprint = readers.compared(target, named, files.result()), None
     if run is not None:
         facts = readers.imported(target, facts, run)
         fingerprint = readers.fingerprint(
             run, challenge=request.challenge, processor=value_of(facts.host.cpu_model)
         )
         facts = _with_conformity(facts, fingerprint)
+    if request.contract.deep:
+        facts = readers.deeply(target, facts, tell)
     driver, gpus = driver_and_gpus.result()
-    asked = request.facts(_suite_fact(request, run, fingerprint))
+    asked = asked_facts(request.facts(_suite_fact(request, run, fingerprint)), named)
     return msgspec.structs.replace(facts, request=asked, driver=driver, gpus=gpus), fingerprint
 
 
@@ -128,6 +140,9 @@ def _suite_fact(
     request: VerifyRequest, run: ChildRun | None, fingerprint: Fingerprint | None
 ) -> Observed[str]:
     """Return the suite that was run, or why none was."""
+    refused = _refused_flag(run)
+    if refused:
+        return Unreadable(reason=refused, source="--set")
     if request.suite.value == "none":
         return NO_FINGERPRINT
     if run is None:
@@ -140,3 +155,9 @@ def _suite_fact(
         on_gpu = fingerprint.key.capability is not None
         source = "default with a GPU" if on_gpu else "default without a GPU"
     return Known(value=fingerprint.suite.name, source=source)
+
+
+def _refused_flag(run: ChildRun | None) -> str:
+    """Say which switch could not be set: then nothing was measured under what was asked for."""
+    errors = () if run is None else run.errors
+    return next((one.message for one in errors if one.stage == "set_flags"), "")
