@@ -6,13 +6,12 @@ import re
 from collections.abc import Iterator
 
 import msgspec
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.version import InvalidVersion, Version
 
 from envkit.compat import tables
 from envkit.compat.tables import Build
 from envkit.model.observed import value_of
 from envkit.rules.cite import cite
+from envkit.rules.requirements import requirement
 from envkit.rules.subject import Subject
 
 
@@ -38,15 +37,9 @@ def pin_of(subject: Subject, name: str) -> Pin | None:
 def _own_pins(subject: Subject) -> Iterator[Pin]:
     distributions = value_of(subject.facts.pip.distributions) or ()
     torch = next((one for one in distributions if one.name == "torch"), None)
-    if torch is None or not torch.requires:
-        return
-    # Only here: its grammar takes long to load.
-    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415
-
-    for text in torch.requires:
-        try:
-            wanted = Requirement(text)
-        except InvalidRequirement:
+    for text in torch.requires if torch is not None else ():
+        wanted = requirement(text)
+        if wanted is None:
             continue
         optional = wanted.marker is not None and "extra" in str(wanted.marker)
         if wanted.specifier and not optional and _is_ours(wanted.name):
@@ -79,14 +72,6 @@ def _is_ours(name: str) -> bool:
 
 def _normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
-
-
-def satisfies(version: str, specifier: str) -> bool:
-    """Say whether a version meets a specifier; one that cannot be read does."""
-    try:
-        return SpecifierSet(specifier).contains(Version(version), prereleases=True)
-    except (InvalidSpecifier, InvalidVersion):
-        return True
 
 
 class Extension(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,6 +131,10 @@ class Regression(msgspec.Struct, frozen=True, kw_only=True):
     remedy: str
     source: str
     on_gpu: bool
+
+
+#: Series with a known regression, and the facts of torch on which it depends.
+REGRESSED = {(2, 0): ("cuda",), (2, 9): ("cuda", "cudnn")}
 
 
 def regressions(subject: Subject) -> tuple[Regression, ...]:

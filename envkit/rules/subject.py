@@ -293,10 +293,10 @@ class Subject:
         looked_for = isinstance(self.facts.driver.version, Absent) and isinstance(
             self.facts.gpus.devices, (Known, Absent)
         )
-        return looked_for or self._never_published
+        return looked_for or self.never_published
 
     @cached_property
-    def _never_published(self) -> bool:
+    def never_published(self) -> bool:
         """Whether the build is for a CUDA older than any that this release was published for."""
         builds = tables.builds_for(self.torch.text) if self.torch is not None else ()
         if isinstance(builds, Unknown) or not builds or self.cuda_numbers is None:

@@ -22,6 +22,10 @@ OPTIONS = {
         *EVERYWHERE,
     ],
     "lint": ["--format", "--json", "-o", "--fail-on", "--exit-zero", *EVERYWHERE],
+    "diff": [
+        *("--require", "--confirm", "--python", "-o", "--exit-zero", "--format", "--json"),
+        *EVERYWHERE,
+    ],
     "lock": [
         *("--check", "--update", "--solver", "--mirror", "--platform", "--format", "--json"),
         *EVERYWHERE,

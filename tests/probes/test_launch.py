@@ -221,7 +221,8 @@ def test_stages_and_progress_are_told(target: Target) -> None:
     request = ChildRequest(time_limit_s=60.0)
     launch.run_child(sys.executable, request, env=target.env, on_progress=told.append)
     names = [event.name for event in told]
-    assert names[:3] == ["importing_torch", "imported", "build_facts"]
+    assert names[:2] == ["importing_torch", "imported"]
+    assert "build_facts" in names
     assert "self_test" in names
 
 
