@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conda_prefix import (
@@ -46,7 +47,7 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def verify(place: Path, *options: str, **variables: str) -> subprocess.CompletedProcess[str]:
+def verify(place: Path, *options: str, **variables: Any) -> subprocess.CompletedProcess[str]:
     fixed = ("verify", "-p", "env", "--no-fingerprint")
     return run_envkit(*fixed, *options, cwd=place, **variables)
 

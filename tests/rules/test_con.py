@@ -10,7 +10,7 @@ from judged import (
     ABSENT,
     FAIL,
     NOT_APPLICABLE,
-    NOT_RECORDED,
+    NOT_KNOWN,
     PASS,
     SKIP,
     UNKNOWN,
@@ -35,7 +35,7 @@ from envkit.model.finding import Severity, Status
 from envkit.model.observed import Absent, Known
 
 
-def package(name: str, version: str = "1.0", build: str = "h0_0", **more: str) -> CondaPackage:
+def package(name: str, version: str = "1.0", build: str = "h0_0", **more: Any) -> CondaPackage:
     standard = {"channel": "conda-forge", "subdir": "linux-64", "sha256": "a" * 64, "md5": "b" * 32}
     return CondaPackage(name=name, version=version, build=build, **{**standard, **more})
 
@@ -78,7 +78,7 @@ def con(**changes: Any) -> list[str]:
     return [code for code in codes(**changes) if code.startswith("CON")]
 
 
-def wheel(name: str, version: str = "1.0", **more: str) -> PipDistribution:
+def wheel(name: str, version: str = "1.0", **more: Any) -> PipDistribution:
     return PipDistribution(name=name, version=version, **{"installer": "pip", **more})
 
 
@@ -104,7 +104,7 @@ CASES: list[tuple[str, Status, dict[str, Any]]] = [
     ("CON001", SKIP, {}),
     ("CON001", UNKNOWN, {**LOCK, "conda_packages": UNREADABLE}),
     ("CON001", UNKNOWN, {"contract_packages": UNREADABLE}),
-    ("CON001", UNKNOWN, {"contract_packages": NOT_RECORDED}),
+    ("CON001", UNKNOWN, {"contract_packages": NOT_KNOWN}),
     ("CON002", PASS, LOCK),
     ("CON002", FAIL, {**LOCK, **has(NUMPY, TORCH, package("extra"))}),
     ("CON002", FAIL, {**LOCK, **has(NUMPY, TORCH, change(TORCH, version="2.6.0"))}),

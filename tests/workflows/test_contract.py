@@ -187,7 +187,7 @@ def test_a_spec_that_the_environment_names_and_nobody_knows_is_unreadable(prefix
 
 
 @pytest.mark.parametrize("asked", [{"spec": "no-such"}, {"lock": "no-such.yml"}])
-def test_what_the_user_names_and_is_not_there_ends_it(prefix: Path, asked: dict[str, str]) -> None:
+def test_what_the_user_names_and_is_not_there_ends_it(prefix: Path, asked: dict[str, Any]) -> None:
     with pytest.raises((UsageError, InputError)):
         find(prefix, **asked)
 
