@@ -94,5 +94,5 @@ class Fingerprint(msgspec.Struct, frozen=True, kw_only=True):
     """Name of the GPU or of the processor."""
     layers: Layers
     digests: dict[str, str]
-    """Layer name to `sha256:...`, for the layers whose whole probe list was exact."""
+    """Layer name to `sha256:...`, where every probe of it that must repeat was exact."""
     short: Short

@@ -18,7 +18,6 @@ MAX_DEPTH: Final = 32
 MAX_VALUES: Final = 2_000_000
 #: libyaml where PyYAML was built with it (all published wheels are); the other one is only slower.
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_STRING: Final = "tag:yaml.org,2002:str"
 _WORDS: Final = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
 _LONGEST_NUMBER: Final = 20
 

@@ -7,8 +7,18 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from envkit.compat.cudnn import cudnn_decode
 from envkit.model.facts import DriverFacts, Facts, Gpu, HostFacts, TorchFacts
-from envkit.model.observed import NOT_RECORDED, Absent, Known, Observed, reason_of, value_of
+from envkit.model.observed import (
+    NOT_RECORDED,
+    Absent,
+    Known,
+    NotApplicable,
+    Observed,
+    Unreadable,
+    reason_of,
+    value_of,
+)
 from envkit.render.contract_rows import contract_rows
 
 T = TypeVar("T")
@@ -16,8 +26,6 @@ Row = tuple[str, str]
 
 MOST_GPUS: Final = 8
 _GIB: Final = 1 << 30
-#: From cuDNN 9 on the integer has two digits more for the major version (cudnn_version.h).
-_CUDNN_9: Final = 90_000
 
 
 def rows(facts: Facts, *, everything: bool = False) -> list[Row]:
@@ -31,10 +39,11 @@ def gib(size_bytes: int) -> str:
 
 
 def cudnn_version(number: int) -> str:
-    """Write cuDNN's integer as people do: 91501 is `9.15.1`, 8907 is `8.9.7`."""
-    major_unit = 10_000 if number >= _CUDNN_9 else 1_000
-    major, rest = divmod(number, major_unit)
-    return f"{major}.{rest // 100}.{rest % 100}"
+    """Write cuDNN's integer as people do: 91501 is `9.15.1`; one that is none stays as it is."""
+    try:
+        return ".".join(map(str, cudnn_decode(number)))
+    except ValueError:
+        return str(number)
 
 
 def _short_rows(facts: Facts) -> Iterator[Row]:
@@ -140,8 +149,14 @@ def _said(name: str, fact: Observed[T], say: Callable[[T], str]) -> Iterator[Row
         yield name, f"({_state(fact)}: {reason_of(fact)})"
 
 
-def _state(fact: Any) -> str:
-    return {"Absent": "none", "Unreadable": "unreadable"}.get(type(fact).__name__, "not asked")
+def _state(fact: Absent | Unreadable | NotApplicable) -> str:
+    match fact:
+        case Absent():
+            return "none"
+        case Unreadable():
+            return "unreadable"
+        case NotApplicable():
+            return "not asked"
 
 
 def _all_rows(facts: Facts) -> Iterator[Row]:

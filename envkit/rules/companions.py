@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -194,7 +195,7 @@ def _would_be_cpu(
     )
 
 
-def _by_conda(subject: Subject, torch: TorchVersion, installed: list[str]) -> str:
+def _by_conda(subject: Subject, torch: TorchVersion, installed: Sequence[str]) -> str:
     """Pin the build, or the solver may take one for the CPU."""
     numbers = subject.cuda_numbers
     if subject.channel == "conda-forge":

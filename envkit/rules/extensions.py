@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 import msgspec
+from packaging.utils import canonicalize_name
 
 from envkit.compat import tables
 from envkit.compat.tables import Build
@@ -44,7 +45,7 @@ def _own_pins(subject: Subject) -> Iterator[Pin]:
         optional = wanted.marker is not None and "extra" in str(wanted.marker)
         if wanted.specifier and not optional and _is_ours(wanted.name):
             yield Pin(
-                name=_normal(wanted.name),
+                name=canonicalize_name(wanted.name),
                 specifier=str(wanted.specifier),
                 source="Requires-Dist of the installed torch",
             )
@@ -58,8 +59,10 @@ def _table_pins(subject: Subject) -> Iterator[Pin]:
         return
     source = cite("torch", f"releases {subject.torch.base} {subject.tag}", build)
     for name, specifier in build.pins.items():
-        yield Pin(name=_normal(name.partition("[")[0]), specifier=specifier, source=source)
-    named = {_normal(name.partition("[")[0]) for name in build.pins}
+        yield Pin(
+            name=canonicalize_name(name.partition("[")[0]), specifier=specifier, source=source
+        )
+    named = {canonicalize_name(name.partition("[")[0]) for name in build.pins}
     for library, version in (("cudnn", build.cudnn), ("nccl", build.nccl)):
         package = f"nvidia-{library}-{subject.tag[:4]}"
         if version is not None and library not in build.unsure and package not in named:
@@ -67,11 +70,7 @@ def _table_pins(subject: Subject) -> Iterator[Pin]:
 
 
 def _is_ours(name: str) -> bool:
-    return _normal(name).startswith(("nvidia-", "triton", "cuda-toolkit"))
-
-
-def _normal(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
+    return canonicalize_name(name).startswith(("nvidia-", "triton", "cuda-toolkit"))
 
 
 class Extension(msgspec.Struct, frozen=True, kw_only=True):

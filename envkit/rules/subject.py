@@ -15,7 +15,6 @@ from envkit.compat.tables import Model, Platform, System, Unknown
 from envkit.model.facts import Facts, Gpu, SelfTest
 from envkit.model.observed import Absent, Known, Observed, value_of
 from envkit.model.versions import (
-    Capability,
     Cuda,
     TorchVersion,
     cuda_tag,
@@ -343,12 +342,6 @@ class Subject:
             return used
         named = (one for one in self.library_path if re.search(r"/cuda[^/]*/compat(/|$)", one))
         return next(named, None)
-
-    @property
-    def capability_numbers(self) -> tuple[Capability, ...]:
-        """Capabilities of the visible GPUs that are known."""
-        known = (one.capability for one in self.visible if one.capability is not None)
-        return tuple(parse_capability(text) for text in known)
 
 
 def text_of(fact: Observed[str]) -> str:

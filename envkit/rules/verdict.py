@@ -10,7 +10,7 @@ import msgspec
 
 from envkit.model.facts import Facts
 from envkit.model.finding import Check, Finding, Severity, Status
-from envkit.model.observed import NOT_RECORDED, Absent, NotApplicable, Unreadable
+from envkit.model.observed import NOT_RECORDED, Absent, NotApplicable, Unreadable, value_of
 from envkit.model.report import Verdict
 from envkit.rules.engine import observed
 from envkit.rules.memory import no_room_to_start, what_did_not_fit
@@ -175,9 +175,9 @@ def _pass_headline(subject: Subject, findings: Sequence[Finding], probes: Probes
         return f"Nothing is wrong with what could be read without an interpreter{noted}."
     if subject.torch is None and not subject.imported:
         return f"Nothing speaks against this machine; its torch is not known{noted}."
-    if subject.cuda_works or probes.on_gpu:
-        name = f" on {subject.visible[0].name}" if subject.visible else " on its GPU"
-        return f"{subject.torch_text} works here{name}{noted}."
+    device = value_of(subject.facts.request.device) or "auto"
+    if probes.on_gpu or (subject.cuda_works and device != "cpu"):
+        return f"{subject.torch_text} works here on {_gpu_name(subject, device)}{noted}."
     no_gpu = any(one.code in {"GPU001", "GPU008"} for one in findings)
     if probes.outcome == "complete":
         return (
@@ -187,3 +187,10 @@ def _pass_headline(subject: Subject, findings: Sequence[Finding], probes: Probes
     if no_gpu or isinstance(subject.facts.gpus.devices, Absent):
         return f"Nothing speaks against {subject.torch_text} on this machine's CPU{noted}."
     return f"Nothing speaks against {subject.torch_text} on this machine{noted}."
+
+
+def _gpu_name(subject: Subject, device: str) -> str:
+    """Return the name of the GPU asked for: the first one, unless another was."""
+    index = device.partition(":")[2] or "0"
+    named = (one.name for one in subject.visible if str(one.index) == index)
+    return next(named, "its GPU")

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from packaging.utils import canonicalize_name
+
 from envkit.model.facts import (
     CondaFacts,
     CondaPackage,
@@ -39,7 +41,6 @@ from envkit.sources.collect_env_text import (
     fields_of,
     first_line,
     has_package_list,
-    normal_name,
     pip_rows,
     says_nothing,
 )
@@ -197,14 +198,13 @@ def _pip(fields: dict[str, str]) -> PipFacts:
     if not has_package_list(fields):
         return PipFacts()
     installers = {
-        normal_name(name): "pip" if channel == "pypi" else "conda"
+        canonicalize_name(name): "pip" if channel == "pypi" else "conda"
         for name, _, _, channel in sorted(conda_rows(fields["*"]), key=lambda row: row[3] == "pypi")
     }
+    named = ((canonicalize_name(name), version) for name, version in pip_rows(fields["*"]))
     found = {
-        normal_name(name): PipDistribution(
-            name=normal_name(name), version=version, installer=installers.get(normal_name(name), "")
-        )
-        for name, version in pip_rows(fields["*"])
+        name: PipDistribution(name=name, version=version, installer=installers.get(name, ""))
+        for name, version in named
     }
     source = _source("[pip3], which lists only what concerns torch")
     return PipFacts(

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+from packaging.utils import canonicalize_name
+
 #: Labels that only this tool (and vLLM's edition of it) prints.
 _OWN_LABELS: Final = (
     "PyTorch version",
@@ -108,7 +110,7 @@ def is_collect_env(text: str) -> bool:
     """Tell whether a text holds enough of what only this tool prints: labels, or its list."""
     text = clean(text)
     seen = {found["own"] or found["header"] for found in _LABEL.finditer(text)} & {*_OWN_LABELS}
-    listed = "torch" in {normal_name(name) for name, _ in _PIP.findall(text)}
+    listed = "torch" in {canonicalize_name(name) for name, _ in _PIP.findall(text)}
     return len(seen) >= _ENOUGH_LABELS or _TELLING_LABEL in seen or listed
 
 
@@ -152,8 +154,3 @@ def conda_rows(text: str) -> list[CondaRow]:
     """Return every `[conda]` line that names a package."""
     rows = (CondaRow(*found) for found in _CONDA.findall(text))
     return [row for row in rows if (row.name, row.version) != ("Could", "not")]
-
-
-def normal_name(name: str) -> str:
-    """Return a distribution name in lower case, with runs of `-_.` as one `-`."""
-    return re.sub(r"[-_.]+", "-", name).lower()

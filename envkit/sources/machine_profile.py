@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
+from packaging.utils import canonicalize_name
 
 from envkit.model.codec import decode
 from envkit.model.documents import Machine, MachineGpu, MachineTorch
@@ -106,7 +106,7 @@ def _distributions(packages: dict[str, str] | None) -> Observed[tuple[PipDistrib
     if packages is None:
         return NOT_RECORDED
     found = (
-        PipDistribution(name=re.sub(r"[-_.]+", "-", name).lower(), version=version)
+        PipDistribution(name=canonicalize_name(name), version=version)
         for name, version in sorted(packages.items())
     )
     return Known(value=tuple(found), source=SOURCE)
@@ -157,8 +157,3 @@ def _arch_list(torch: MachineTorch, cuda: Observed[str]) -> Observed[tuple[str, 
         return NotApplicable(reason="built without CUDA", source=SOURCE)
     # torch gives an empty list where CUDA cannot be used, so an empty one says nothing.
     return _known(torch.arch_list or None)
-
-
-def is_machine_profile(value: Any) -> bool:
-    """Say whether decoded JSON claims to be a machine profile."""
-    return isinstance(value, dict) and value.get("schema") == "envkit.machine/1"

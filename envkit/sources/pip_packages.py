@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+from packaging.utils import canonicalize_name
 
 from envkit.model.facts import PipDistribution, PipFacts
 from envkit.model.observed import Known, NotApplicable, Unreadable
@@ -20,7 +21,6 @@ MAX_HEADER_BYTES: Final = 256 << 10
 MAX_CHARS: Final = 300
 #: Distribution of envkit itself, which is never counted against the target.
 OWN_NAME: Final = "envkit-torch"
-_SEPARATORS = re.compile(r"[-_.]+")
 _REQUIREMENT_NAME = re.compile(r"\s{0,9}([A-Za-z0-9][A-Za-z0-9._-]{0,200})")
 _EXTRA_ONLY = re.compile(r"\bextra\s{0,9}==")
 
@@ -74,7 +74,9 @@ def read_pip(
 def _with_stack_requirements(distribution: PipDistribution) -> PipDistribution:
     """Keep the requirements that rules go by: a report needs none of the others."""
     named = ((text, _REQUIREMENT_NAME.match(text)) for text in distribution.requires)
-    kept = tuple(text for text, name in named if name and _STACK.match(normalised(name.group(1))))
+    kept = tuple(
+        text for text, name in named if name and _STACK.match(canonicalize_name(name.group(1)))
+    )
     return msgspec.structs.replace(distribution, requires=kept)
 
 
@@ -94,11 +96,6 @@ def relative_to_prefix(path: Path, prefix: Path, homes: Sequence[str]) -> str:
     inside = path.is_relative_to(prefix)
     shown = path.relative_to(prefix).as_posix() if inside else shorten_home(str(path), homes)
     return clipped(escape_control(shown))
-
-
-def normalised(name: str) -> str:
-    """Write a distribution's name as the index compares it."""
-    return _SEPARATORS.sub("-", name).lower()
 
 
 def _in_folder(folder: Path, shown: str) -> Iterator[Installed]:
@@ -131,9 +128,12 @@ def _linked(link: Path) -> Path | None:
         return None
     checkout = Path(lines[0].strip())
     names = list_folder(checkout)
-    wanted = normalised(link.name.removesuffix(".egg-link"))
+    wanted = canonicalize_name(link.name.removesuffix(".egg-link"))
     for name in () if isinstance(names, NotRead) else names:
-        if name.endswith(".egg-info") and normalised(name.removesuffix(".egg-info")) == wanted:
+        if (
+            name.endswith(".egg-info")
+            and canonicalize_name(name.removesuffix(".egg-info")) == wanted
+        ):
             return checkout / name
     return None
 
@@ -153,7 +153,7 @@ def _read_one(metadata: Path, folder_name: str, shown: str) -> Installed | None:
     if not requires and metadata.name.endswith(("egg-info", "EGG-INFO")):
         requires = _egg_requires(metadata / "requires.txt")
     distribution = PipDistribution(
-        name=_shown(normalised(name)),
+        name=_shown(canonicalize_name(name)),
         version=_shown(version),
         installer=_installer(metadata),
         location=shown,
@@ -241,4 +241,4 @@ def _needed(distribution: PipDistribution) -> Iterator[str]:
     for requirement in distribution.requires:
         match = _REQUIREMENT_NAME.match(requirement)
         if match and not _EXTRA_ONLY.search(requirement):
-            yield normalised(match.group(1))
+            yield canonicalize_name(match.group(1))

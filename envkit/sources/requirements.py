@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from packaging.utils import canonicalize_name
+
 from envkit.model.facts import PipDistribution
 from envkit.model.yaml_values import invalid
 
@@ -52,11 +54,6 @@ def read_pip_freeze(text: str, *, origin: str) -> tuple[PipDistribution, ...]:
     return tuple(found.values())
 
 
-def normalised(name: str) -> str:
-    """Return the name as package indexes compare it: lower case, `-` for runs of `-_.`."""
-    return re.sub(r"[-_.]+", "-", name).lower()
-
-
 def _read(line: str) -> PipDistribution | None:
     plain = line.partition(" #")[0].rstrip("\\ ")
     pinned = _PINNED.fullmatch(plain)
@@ -81,4 +78,4 @@ def _identity(where: str) -> str:
 
 
 def _distribution(name: str, version: str) -> PipDistribution:
-    return PipDistribution(name=normalised(name), version=version)
+    return PipDistribution(name=canonicalize_name(name), version=version)

@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 from typing import Final
 
+from envkit.model.lock_reading import MAX_LOCK_BYTES
 from envkit.model.match_spec import channel_name
 
-_LARGEST_BYTES: Final = 64 << 20
 _URL: Final = re.compile(
     rb"^[ \t]*(?:- )?url:[ \t]*['\"]?(\S+)/[^/\s]+\.(?:conda|tar\.bz2)\b", re.MULTILINE
 )
@@ -22,10 +22,10 @@ def channels_of_lock(path: Path) -> frozenset[str] | None:
     """
     try:
         with path.open("rb") as file:
-            content = file.read(_LARGEST_BYTES + 1)
+            content = file.read(MAX_LOCK_BYTES + 1)
     except OSError:
         return None
-    if len(content) > _LARGEST_BYTES:
+    if len(content) > MAX_LOCK_BYTES:
         return None
     found = frozenset(
         channel_name(url.decode("utf-8", "replace")) for url in set(_URL.findall(content))

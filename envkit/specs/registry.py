@@ -7,7 +7,6 @@ registry of its own with one table, so that an old version is read by the same c
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -17,16 +16,11 @@ import msgspec
 from envkit.errors import InputError
 from envkit.model.conda_version import parse_conda_version
 from envkit.model.versions import parse_capability, parse_driver
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from envkit.specs.toml_file import read_toml
 
 REGISTRY_FILE: Final = "envkit.toml"
 REGISTRY_SCHEMA: Final = "envkit.registry/1"
 ARCHIVE: Final = "archive"
-_LARGEST_BYTES: Final = 1 << 20
 _NAME: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _VERSION: Final = re.compile(r"(0|[1-9]\d{0,5})\.(0|[1-9]\d{0,5})\.(0|[1-9]\d{0,5})")
 _HASH: Final = re.compile(r"sha256:[0-9a-f]{64}")
@@ -143,16 +137,9 @@ def _entry(path: Path, name: str, table: Any) -> Entry:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        with path.open("rb") as file:
-            content = file.read(_LARGEST_BYTES + 1)
-        if len(content) > _LARGEST_BYTES:
-            raise _wrong(path, "it is larger than 1 MiB")
-        table: dict[str, Any] = tomllib.loads(content.decode())
-    except OSError as error:
-        raise _wrong(path, error.strerror or str(error)) from error
-    except (ValueError, RecursionError) as error:
-        raise _wrong(path, f"it is not TOML: {error}") from error
-    return table
+        return read_toml(path)
+    except ValueError as error:
+        raise _wrong(path, str(error)) from error
 
 
 def _check(name: str, entry: Entry) -> None:

@@ -100,7 +100,7 @@ def _missing(fingerprint: Fingerprint) -> str:
         name, first = next(iter(failed.items()))
         because = f": {first.reason}" if first.reason else ""
         return f"{len(failed)} of {len(probes)} probes failed, first {name}{because}"
-    ran = any(one.status != "not_run" for one in probes.values())
+    ran = any(one.status != "not_run" and not one.modelled for one in probes.values())
     return "" if ran else "no probe could be run"
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import datetime as dt
 import difflib
 import re
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, TypeVar
@@ -22,18 +21,13 @@ from envkit.errors import InputError, UsageError
 from envkit.model.facts import FailOnName, Waiver
 from envkit.model.observed import Known
 from envkit.specs.registry import REGISTRY_SCHEMA
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from envkit.specs.toml_file import read_toml
 
 T = TypeVar("T")
 SuiteName: TypeAlias = Literal["quick", "standard", "none"]
 
 DEVICE: Final = re.compile(r"auto|cpu|cuda(:\d{1,3})?")
 LONGEST_TIMEOUT_S: Final = 24 * 3600.0
-_LARGEST_FILE_BYTES: Final = 1 << 20
 _CODE: Final = re.compile(r"[A-Z]{3}\d{3}")
 
 
@@ -132,16 +126,9 @@ def _candidates(folder: Path) -> Iterator[tuple[Path, Any]]:
 
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
-        with path.open("rb") as file:
-            content = file.read(_LARGEST_FILE_BYTES + 1)
-        if len(content) > _LARGEST_FILE_BYTES:
-            raise _wrong(str(path), "it is larger than 1 MiB")
-        table: dict[str, Any] = tomllib.loads(content.decode())
-    except OSError as error:
-        raise _wrong(str(path), error.strerror or str(error)) from error
-    except (ValueError, RecursionError) as error:
-        raise _wrong(str(path), f"it is not TOML: {error}") from error
-    return table
+        return read_toml(path)
+    except ValueError as error:
+        raise _wrong(str(path), str(error)) from error
 
 
 def _settings(table: Any, origin: str) -> Settings:

@@ -42,6 +42,8 @@ def check_exercise(
         key: version and settings to model.
 
     """
+    if not operations:
+        return Conformity(conforms=None, reason="no operation was carried out")
     total_memory_bytes = observed.get("total_memory_bytes")
     if not isinstance(total_memory_bytes, int):
         return Conformity(conforms=None, reason="the total memory of the device is not known")
@@ -74,6 +76,9 @@ def _model(key: Key, total_memory_bytes: int) -> CachingAllocator | Conformity:
     if not OLDEST <= release <= NEWEST:
         oldest, newest = (".".join(map(str, v)) for v in (OLDEST, NEWEST))
         return Conformity(conforms=None, reason=f"the model describes torch {oldest} to {newest}")
+    if key.capability is not None and not key.settings:
+        # Not the defaults: torch always reports some, so these could not be read.
+        return Conformity(conforms=None, reason="the settings in effect could not be read")
     text = key.settings.get("PYTORCH_CUDA_ALLOC_CONF", "")
     try:
         config = Config.parse(str(text), release)

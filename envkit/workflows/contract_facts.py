@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, TypeVar
 
 import msgspec
+from packaging.utils import canonicalize_name
 
 from envkit.errors import UsageError
 from envkit.model.conda_lock import LockedPackage
@@ -22,7 +23,6 @@ from envkit.model.facts import (
 )
 from envkit.model.observed import Absent, Known, NotApplicable, Observed, Unreadable, value_of
 from envkit.sources.conda_channel import channel_name
-from envkit.sources.pip_packages import normalised
 from envkit.sources.redacted import clipped, escape_control
 from envkit.workflows.conda_platform import host_platform, platform_of
 from envkit.workflows.contract import Named, NamedLock, NamedSpec
@@ -134,7 +134,7 @@ def _distributions(named: Named, platform: str) -> Observed[tuple[PipDistributio
         return _no_lock(named)
     locked = [one for one in _locked(named.lock, platform) if one.manager == "pip"]
     found = tuple(
-        PipDistribution(name=_shown(normalised(one.name)), version=_shown(one.version))
+        PipDistribution(name=_shown(canonicalize_name(one.name)), version=_shown(one.version))
         for one in sorted(locked, key=lambda one: one.name)
     )
     return Known(value=found, source=_shown(named.lock.path))

@@ -21,8 +21,10 @@ from envkit.model.fingerprint import (
     Suite,
 )
 from envkit.model.observed import Known, NotApplicable, Observed, Unreadable
-from envkit.probes.events import Probe
+from envkit.probes.child.membership import SUITES
+from envkit.probes.events import Probe, SuiteStart
 from envkit.probes.launch import ChildRun
+from envkit.workflows.child_answer import probes_problem
 from envkit.workflows.conformity import Conformity, check_exercise, model_exercise
 
 #: Hexadecimal digits of a short digest: enough to tell a team's machines apart, read aloud.
@@ -45,16 +47,13 @@ def build_fingerprint(
     if run.suite is None or run.key is None:
         return None
     key = _key(run.key)
-    results = {probe.name: _result(probe, key) for probe in run.probes}
+    probes = sorted([*run.probes, *_unreported(run, run.suite, key)], key=lambda one: one.name)
+    results = {probe.name: _result(probe, key) for probe in probes}
     layers = {
-        layer: {
-            probe.name: results[probe.name]
-            for probe in sorted(run.probes, key=lambda probe: probe.name)
-            if probe.layer == layer
-        }
+        layer: {probe.name: results[probe.name] for probe in probes if probe.layer == layer}
         for layer in LAYERS
     }
-    digests = _digests(run.probes, results)
+    digests = _digests(probes, results)
     return Fingerprint(
         suite=Suite(name=run.suite.name, version=run.suite.version),
         key=key,
@@ -83,6 +82,29 @@ def conformity_of(fingerprint: Fingerprint) -> Observed[bool]:
         reason = next(result.reason for result in measured if result.conforms is None)
         return Unreadable(reason=reason, source=source)
     return Known(value=True, source=source)
+
+
+def _unreported(run: ChildRun, suite: SuiteStart, key: Key) -> list[Probe]:
+    """Return as failed the probes that a child promised and, having ended early, never reported.
+
+    Left out, they would be no lack, and a layer would get a digest over the others.
+    """
+    missing = {*suite.probes} - {probe.name for probe in run.probes}
+    kind = "cpu" if key.capability is None else "cuda"
+    reason = probes_problem(run) or "the child did not tell"
+    return [
+        Probe(
+            name=member.name,
+            layer=msgspec.convert(member.layer, Layer),
+            status="failed",
+            reason=f"not reported: {reason}",
+            family=member.family,
+            must_repeat=member.must_repeat,
+            depends_on=member.depends_on,
+        )
+        for member in SUITES[suite.name].probes[kind]
+        if member.name in missing
+    ]
 
 
 def _key(values: Mapping[str, Any]) -> Key:

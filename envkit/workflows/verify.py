@@ -140,6 +140,9 @@ def _suite_fact(
     request: VerifyRequest, run: ChildRun | None, fingerprint: Fingerprint | None
 ) -> Observed[str]:
     """Return the suite that was run, or why none was."""
+    refused = _refused_flag(run)
+    if refused:
+        return Unreadable(reason=refused, source="--set")
     if request.suite.value == "none":
         return NO_FINGERPRINT
     if run is None:
@@ -152,3 +155,9 @@ def _suite_fact(
         on_gpu = fingerprint.key.capability is not None
         source = "default with a GPU" if on_gpu else "default without a GPU"
     return Known(value=fingerprint.suite.name, source=source)
+
+
+def _refused_flag(run: ChildRun | None) -> str:
+    """Say which switch could not be set: then nothing was measured under what was asked for."""
+    errors = () if run is None else run.errors
+    return next((one.message for one in errors if one.stage == "set_flags"), "")

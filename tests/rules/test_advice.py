@@ -150,8 +150,8 @@ def _check_runs(changes: dict[str, Any], version: str, tag: str, channel: Any) -
                 "torch_channel": "pytorch",
             },
             (
-                "~/vit/bin/python -m pip install --force-reinstall torch==2.5.1 torchvision==0.20.1 "
-                "--index-url https://download.pytorch.org/whl/cu124"
+                "~/vit/bin/python -m pip install --force-reinstall torch==2.5.1 "
+                "torchvision==0.20.1 --index-url https://download.pytorch.org/whl/cu124"
             ),
         ),
         (

@@ -20,7 +20,7 @@ from judged import (
     judged,
 )
 
-from envkit.model.facts import Facts, GpuProcess, TorchFacts
+from envkit.model.facts import Facts, GpuProcess, TorchDevice, TorchFacts
 from envkit.model.finding import Evidence, Finding, Fix, Severity
 from envkit.model.observed import Known
 from envkit.model.report import Verdict
@@ -132,6 +132,24 @@ def test_solved_afresh_passes_and_errors_of_a_named_lock_fail() -> None:
             url="",
         )
         assert decide(facts(), (found,), result.checks).exit_code == code
+
+
+def test_the_headline_names_the_device_that_was_asked_for_and_no_other() -> None:
+    two = tuple(
+        TorchDevice(index=index, name=name, capability="8.0", memory_bytes=1, sm_count=1)
+        for index, name in enumerate(("first card", "second card"))
+    )
+    named = {
+        device: verdict(torch_devices=two, request_device=device).headline
+        for device in ("auto", "cuda:0", "cuda:1")
+    }
+    assert "first card" in named["auto"]
+    assert "first card" in named["cuda:0"]
+    assert "second card" in named["cuda:1"]
+    on_cpu = verdict(ON_CPU, torch_devices=two, request_device="cpu").headline
+    assert "measured on the CPU" in on_cpu
+    assert "card" not in on_cpu
+    assert "works here on" not in verdict(Probes(), request_device="cpu").headline
 
 
 # -- something recorded ---------------------------------------------------------------------------

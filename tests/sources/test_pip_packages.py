@@ -8,7 +8,7 @@ import pytest
 
 from envkit.model.facts import PipDistribution, PipFacts
 from envkit.model.observed import Known, NotApplicable
-from envkit.sources.pip_packages import normalised, read_pip
+from envkit.sources.pip_packages import read_pip
 
 from .trees import dist_info, known, plant
 
@@ -43,8 +43,9 @@ def test_a_distribution(tmp_path: Path) -> None:
     )
 
 
-def test_names_are_normalised() -> None:
-    assert normalised("A__b-.C") == "a-b-c"
+def test_names_are_normalised(tmp_path: Path) -> None:
+    plant(tmp_path, {f"{SITE}/x-1.dist-info/METADATA": "Name: A__b-.C\nVersion: 1\n\n"})
+    assert names(read(tmp_path)) == [("a-b-c", "1")]
 
 
 def test_windows_line_ends_and_folded_headers(tmp_path: Path) -> None:

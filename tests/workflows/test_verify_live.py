@@ -13,7 +13,7 @@ from envkit.model.finding import Severity
 from envkit.model.fingerprint import ProbeResult
 from envkit.model.observed import Absent, Known, NotApplicable, Unreadable
 from envkit.model.report import Report
-from envkit.probes.events import ChildRequest, Progress, Stage
+from envkit.probes.events import ChildError, ChildRequest, Progress, Stage
 from envkit.probes.launch import Crashed, TimedOut
 from envkit.workflows.config import Configuration
 from envkit.workflows.judge_file import judge_report
@@ -84,6 +84,19 @@ def test_no_fingerprint_is_no_lack_of_one() -> None:
     report = run(suite("none"), fingerprint=lambda *_, **__: None)
     assert report.verdict.exit_code == 0
     assert isinstance(report.facts.request.suite, NotApplicable)
+
+
+def test_a_flag_that_torch_refuses_has_no_verdict_whatever_was_asked_for() -> None:
+    refused = ChildError(stage="set_flags", type="FlagRefused", message="there is no flag no.such")
+    request = msgspec.structs.replace(suite("none"), flags={"no.such": True})
+    report = run(
+        request,
+        child=lambda *_: child_run(errors=(refused,)),
+        fingerprint=lambda *_, **__: None,
+    )
+    assert report.verdict.exit_code == 3
+    assert "no.such" in report.verdict.headline
+    assert judge_report(report, VerifyRequest()) == report
 
 
 @pytest.mark.parametrize(

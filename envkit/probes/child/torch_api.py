@@ -129,15 +129,6 @@ def memory_stats(torch: Any, device: Any = None) -> Any:
     return call(torch, "cuda.memory_stats", device)
 
 
-def reset_memory_stats(torch: Any, device: Any = None) -> "Union[bool, Missing]":
-    """Reset the peak and the accumulated counters."""
-    for name in ("cuda.reset_peak_memory_stats", "cuda.reset_accumulated_memory_stats"):
-        done = call(torch, name, device)
-        if isinstance(done, Missing):
-            return done
-    return True
-
-
 def allocator_settings(torch: Any) -> "Union[dict[str, Any], Missing]":
     """Return the settings in effect, as the snapshot reports them (torch >= 2.0)."""
     snapshot = memory_snapshot(torch)

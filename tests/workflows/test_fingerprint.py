@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from machines import child_run, fingerprint
+
+from envkit.allocator import CachingAllocator, OutOfMemory
+from envkit.model.facts import RequestFacts
+from envkit.model.fingerprint import Fingerprint, Layers, ProbeResult
+from envkit.model.observed import Known, NotApplicable, Unreadable
+from envkit.probes.child.exercises.operations import carry_out
+from envkit.probes.child.membership import SUITES
+from envkit.probes.events import ChildError, Probe, SuiteStart
+from envkit.probes.launch import Crashed
+from envkit.workflows.conclude import how_probes_went
+from envkit.workflows.fingerprint import build_fingerprint, conformity_of
+
+SETTINGS = {"PYTORCH_CUDA_ALLOC_CONF": "", "expandable_segments": False}
+TOTAL_BYTES = 80 << 30
+OPERATIONS: list[list[Any]] = [["malloc", 0, 2 << 20, 0], ["free", 0], ["empty_cache"]]
+STEPS = carry_out(
+    OPERATIONS, CachingAllocator("", total_memory=TOTAL_BYTES, version=(2, 9)), TOTAL_BYTES,
+    OutOfMemory,
+).steps  # fmt: skip
+ASKED = RequestFacts(suite=Known(value="quick", source="--suite"))
+
+
+def key(**changes: Any) -> dict[str, Any]:
+    standard = {
+        "device": "cuda:0",
+        "torch": "2.9.1+cu130",
+        "cuda": "13.0",
+        "cudnn": 91300,
+        "cublas": "13.0",
+        "capability": "9.0",
+        "sm_count": 132,
+        "settings": SETTINGS,
+        "flags": {},
+        "threads": 8,
+    }
+    return {**standard, **changes}
+
+
+def probe(name: str, **changes: Any) -> Probe:
+    member = next(one for one in SUITES["quick"].probes["cuda"] if one.name == name)
+    fields: dict[str, Any] = {
+        "name": name,
+        "layer": member.layer,
+        "status": "exact",
+        "values": {"n": 1},
+        "must_repeat": member.must_repeat,
+    }
+    if member.layer == "allocator":
+        fields.update(
+            values={"steps": STEPS},
+            operations=OPERATIONS,
+            observed={"total_memory_bytes": TOTAL_BYTES},
+        )
+    return Probe(**{**fields, **changes})
+
+
+NAMES = tuple(member.name for member in SUITES["quick"].probes["cuda"])
+WHOLE = tuple(probe(name) for name in NAMES)
+
+
+def built(probes: tuple[Probe, ...] = WHOLE, **fields: Any) -> Fingerprint:
+    suite = SuiteStart(name="quick", version=1, seed=1, probes=NAMES)
+    standard: dict[str, Any] = {"suite": suite, "key": key(), "probes": probes}
+    run = child_run(**{**standard, **fields})
+    found = build_fingerprint(run, challenge=None, processor=None)
+    assert found is not None
+    return found
+
+
+def exercise(**changes: Any) -> Fingerprint:
+    return built((probe("exercises.streams", **changes),))
+
+
+def test_a_whole_suite_has_every_digest_and_is_complete() -> None:
+    found = built()
+    assert sorted(found.digests) == ["allocator", "numerics", "tensors", "workspaces"]
+    assert found.short.mem is not None
+    assert found.short.num is not None
+    assert how_probes_went(ASKED, found).outcome == "complete"
+    assert conformity_of(found) == Known(value=True, source=conformity_of(found).source)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"outcome": Crashed(signal="SIGKILL")}, "SIGKILL"),
+        ({"errors": (ChildError(stage="vit", type="OSError", message="gone"),)}, "OSError: gone"),
+        ({}, "did not tell"),
+    ],
+)
+def test_probes_that_were_promised_and_never_reported_have_failed(
+    fields: dict[str, Any], said: str
+) -> None:
+    found = built(WHOLE[:-1], **fields)
+    lost = found.layers.numerics[NAMES[-1]]
+    assert lost.status == "failed"
+    assert said in lost.reason
+    assert sorted(found.digests) == ["allocator", "tensors", "workspaces"]
+    assert how_probes_went(ASKED, found).outcome == "incomplete"
+
+
+def test_a_suite_that_never_began_is_no_fingerprint() -> None:
+    assert build_fingerprint(child_run(key=key()), challenge=None, processor=None) is None
+
+
+def test_an_answer_of_the_model_alone_is_nothing_measured() -> None:
+    modelled = ProbeResult(status="exact", values={}, digest=None, modelled=True)
+    skipped = ProbeResult(status="not_run", values=None, digest=None)
+    layers: dict[str, dict[str, ProbeResult]] = {name: {} for name in Layers.__struct_fields__}
+    layers.update(allocator={"exercises.streams": modelled}, numerics={"matmul": skipped})
+    found = fingerprint()
+    answered = Fingerprint(
+        suite=found.suite,
+        key=found.key,
+        challenge=None,
+        device=found.device,
+        layers=Layers(**layers),
+        digests={},
+        short=found.short,
+    )
+    assert how_probes_went(ASKED, answered).reason == "no probe could be run"
+
+
+def test_a_counter_that_differs_does_not_conform_and_says_which() -> None:
+    first, *rest = STEPS
+    other = {**first, "counters": {**first["counters"], "segment.all.current": 7}}
+    found = exercise(values={"steps": [other, *rest]})
+    result = found.layers.allocator["exercises.streams"]
+    assert result.conforms is False
+    assert "segment.all.current is 7, by the model 1" in result.reason
+    answer = conformity_of(found)
+    assert isinstance(answer, Known)
+    assert answer.value is False
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"operations": []}, "no operation"),
+        ({"observed": {}}, "total memory"),
+        ({"values": {"steps": STEPS[:-1]}}, None),
+    ],
+)
+def test_too_little_to_compare_is_never_conform(changes: dict[str, Any], said: str | None) -> None:
+    found = exercise(**changes)
+    result = found.layers.allocator["exercises.streams"]
+    assert result.conforms is (False if said is None else None)
+    assert (said or "different number of operations") in result.reason
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"settings": {"unreadable": "no snapshot"}}, "settings in effect could not be read"),
+        ({"settings": {**SETTINGS, "expandable_segments": True}}, "expandable_segments is True"),
+        ({"torch": "1.13.1+cu117"}, "the model describes torch 2.1 to"),
+    ],
+)
+def test_what_the_model_does_not_describe_is_not_compared(
+    changes: dict[str, Any], said: str
+) -> None:
+    answer = conformity_of(built((probe("exercises.streams"),), key=key(**changes)))
+    assert isinstance(answer, Unreadable)
+    assert said in answer.reason
+
+
+def test_without_a_gpu_the_model_answers_and_nothing_conforms() -> None:
+    on_cpu = key(device="cpu", capability=None, cudnn=None, cublas=None, settings={})
+    skipped = probe("exercises.streams", status="not_run", values=None, observed=None)
+    found = built((skipped,), key=on_cpu)
+    assert found.layers.allocator["exercises.streams"].modelled
+    assert "allocator" not in found.digests
+    assert isinstance(conformity_of(found), NotApplicable)
