@@ -6,10 +6,11 @@ torch starts in the target's interpreter. The readers are handed in, so that tes
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
@@ -27,6 +28,8 @@ from envkit.workflows.conclude import conclude
 from envkit.workflows.fingerprint import conformity_of
 from envkit.workflows.request import NO_FINGERPRINT, VerifyRequest
 
+#: The stage from which on the child is a user of the GPUs itself.
+USES_GPU: Final = "cuda_init"
 #: Told how far the probes are: done, total (0: not known), name.
 Tell = Callable[[int, int, str], None]
 OnProgress = Callable[[Progress | Stage], None]
@@ -79,7 +82,14 @@ def _look(
 ) -> tuple[Facts, Fingerprint | None]:
     driver_and_gpus = Background(readers.driver_and_gpus)
     files = Background(lambda: readers.files(target))
-    run = _run_child(target, request, readers, tell)
+    too_late = threading.Event()
+
+    def on_progress(event: Progress | Stage) -> None:
+        if isinstance(event, Stage) and event.name == USES_GPU and not driver_and_gpus.done:
+            too_late.set()
+        _tell(event, tell)
+
+    run = _run_child(target, request, readers, on_progress)
     facts, fingerprint = files.result(), None
     if run is not None:
         facts = readers.imported(target, facts, run)
@@ -88,12 +98,14 @@ def _look(
         )
         facts = _with_conformity(facts, fingerprint)
     driver, gpus = driver_and_gpus.result()
+    if too_late.is_set():
+        gpus = _without_use(gpus)
     asked = request.facts(_suite_fact(request, run, fingerprint))
     return msgspec.structs.replace(facts, request=asked, driver=driver, gpus=gpus), fingerprint
 
 
 def _run_child(
-    target: Target, request: VerifyRequest, readers: Readers, tell: Tell
+    target: Target, request: VerifyRequest, readers: Readers, on_progress: OnProgress
 ) -> ChildRun | None:
     if target.python is None:
         return None
@@ -106,14 +118,28 @@ def _run_child(
         challenge=request.challenge,
         time_limit_s=request.timeout_s,
     )
-
-    def on_progress(event: Progress | Stage) -> None:
-        if isinstance(event, Progress):
-            tell(event.done, event.total, event.name)
-        else:
-            tell(0, 0, event.name.replace("_", " "))
-
     return readers.child(Path(target.python), wanted, on_progress)
+
+
+def _tell(event: Progress | Stage, tell: Tell) -> None:
+    if isinstance(event, Progress):
+        tell(event.done, event.total, event.name)
+    else:
+        tell(0, 0, event.name.replace("_", " "))
+
+
+def _without_use(gpus: GpuFacts) -> GpuFacts:
+    """Take back who uses the GPUs: our own child may be among those that were seen."""
+    if not isinstance(gpus.devices, Known):
+        return gpus
+    reason = "it was read when envkit's own probes used the GPUs already"
+    untold = Unreadable(reason=reason, source=gpus.devices.source)
+    devices = tuple(
+        msgspec.structs.replace(one, processes=untold, free_bytes=untold)
+        for one in gpus.devices.value
+    )
+    seen = msgspec.structs.replace(gpus.devices, value=devices)
+    return msgspec.structs.replace(gpus, devices=seen)
 
 
 def _with_conformity(facts: Facts, fingerprint: Fingerprint | None) -> Facts:

@@ -5,10 +5,20 @@ from typing import Any
 
 import msgspec
 import pytest
-from machines import FILES, NO_DRIVER, NO_GPU, PREFIX, TARGET, child_run, fingerprint, readers
+from machines import (
+    FILES,
+    NO_DRIVER,
+    NO_GPU,
+    PREFIX,
+    TARGET,
+    child_run,
+    fingerprint,
+    known,
+    readers,
+)
 
 from envkit import process
-from envkit.model.facts import DriverFacts, GpuFacts, TorchFacts, Waiver
+from envkit.model.facts import DriverFacts, Gpu, GpuFacts, GpuProcess, TorchFacts, Waiver
 from envkit.model.finding import Severity
 from envkit.model.fingerprint import ProbeResult
 from envkit.model.observed import Absent, Known, NotApplicable, Unreadable
@@ -174,6 +184,34 @@ def test_what_blocks_runs_at_the_same_time() -> None:
         driver_and_gpus=meet((NO_DRIVER, NO_GPU)), files=meet(FILES), child=meet(child_run())
     )
     assert report.verdict.exit_code == 0
+
+
+def test_our_own_child_is_not_taken_for_somebody_else_on_the_gpu() -> None:
+    in_use = threading.Event()
+    somebody = GpuProcess(memory_bytes=known(1 << 30), own=False)
+    card = Gpu(index=0, name=known("card"), free_bytes=known(5), processes=known((somebody,)))
+
+    def driver_and_gpus() -> tuple[DriverFacts, GpuFacts]:
+        assert in_use.wait(timeout=20)
+        return NO_DRIVER, GpuFacts(devices=known((card,)))
+
+    def child(_: object, __: object, on_progress: Any) -> Any:
+        on_progress(Stage(name="cuda_init"))
+        in_use.set()
+        return child_run()
+
+    devices = run(driver_and_gpus=driver_and_gpus, child=child).facts.gpus.devices
+    assert isinstance(devices, Known)
+    (seen,) = devices.value
+    assert isinstance(seen.processes, Unreadable)
+    assert isinstance(seen.free_bytes, Unreadable)
+    assert seen.name == known("card")
+
+
+def test_who_uses_the_gpu_is_kept_where_the_child_never_did() -> None:
+    card = Gpu(index=0, name=known("card"), free_bytes=known(5), processes=known(()))
+    devices = run(driver_and_gpus=lambda: (NO_DRIVER, GpuFacts(devices=known((card,))))).facts.gpus
+    assert devices == GpuFacts(devices=known((card,)))
 
 
 def test_what_a_reader_raises_comes_through_and_everything_is_ended(
