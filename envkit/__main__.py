@@ -10,7 +10,6 @@ import contextlib
 import os
 import signal
 import sys
-import traceback
 from collections.abc import Sequence
 from itertools import pairwise
 from types import FrameType
@@ -47,6 +46,8 @@ def main(arguments: Sequence[str]) -> int:
         return _end(_as_envkit_error(error), arguments)
     except Exception as error:  # noqa: BLE001 (the boundary: what arrives here is a fault of ours)
         if _wants_traceback(arguments):
+            import traceback  # noqa: PLC0415 (not for those whose command works)
+
             traceback.print_exception(error)
         return _end(_internal_error(error), arguments)
 

@@ -11,10 +11,12 @@ from typing import Any
 import msgspec
 
 from envkit.model.facts import (
+    ContractFacts,
     CudaError,
     DriverFacts,
     EnvironmentFacts,
     Facts,
+    FilesFacts,
     Gpu,
     GpuFacts,
     HostFacts,
@@ -131,6 +133,8 @@ GOOD = Facts(
             )
         )
     ),
+    contract=ContractFacts(**dict.fromkeys(ContractFacts.__struct_fields__, NOT_APPLICABLE)),
+    files=FilesFacts(**dict.fromkeys(FilesFacts.__struct_fields__, NOT_APPLICABLE)),
     torch=TorchFacts(
         version=known("2.5.1+cu124"),
         cuda=known("12.4"),

@@ -18,6 +18,7 @@ from envkit.model.observed import Absent, Known, NotApplicable
 from envkit.model.report import Target
 from envkit.probes.launch import ChildRun, Finished
 from envkit.render.redact import Identity
+from envkit.workflows.contract import Named
 from envkit.workflows.verify import Readers
 
 TARGET = Target(
@@ -127,6 +128,9 @@ def readers(**fields: Any) -> Readers:
         "choose": lambda: TARGET,
         "driver_and_gpus": lambda: (NO_DRIVER, NO_GPU),
         "files": lambda _: FILES,
+        "contract": lambda *_: Named(),
+        "compared": lambda _, __, facts: facts,
+        "deeply": lambda _, facts, __: facts,
         "child": lambda *_: child_run(),
         "imported": imported,
         "fingerprint": lambda *_, **__: fingerprint(),

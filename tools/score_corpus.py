@@ -2,7 +2,8 @@
 
     python tools/score_corpus.py [FOLDER]      default: ../shared/corpus
 
-Prints for machine profiles, collect_env pastes and environment.yml files how many agree with their
+Prints for machine profiles, collect_env pastes, environment.yml files and the described cases that
+such a machine or file can show (`corpus_cases.py`) how many agree with their
 label, and every disagreement with its reason. The corpus is other people's text: it is read, never
 copied. A label wants codes (`must`, `A|B`: either), forbids others (`must_not`) and may say whether
 the verdict is an error (null: both are right).
@@ -13,10 +14,12 @@ from __future__ import annotations
 import datetime as dt
 import json
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import corpus_cases
 import msgspec
 
 from envkit.model.finding import Finding
@@ -39,6 +42,8 @@ class Score(msgspec.Struct, kw_only=True):
     alarms: int = 0
     """Codes reported that the label forbids, and errors where it wants none."""
     disagreements: list[str] = msgspec.field(default_factory=list)
+    elsewhere: list[str] = msgspec.field(default_factory=list)
+    """What is not counted, and why."""
 
     @property
     def agreed(self) -> int:
@@ -85,6 +90,39 @@ def specs(corpus: Path) -> Score:
     return score
 
 
+def cases(corpus: Path) -> Score:
+    """Judge the described cases that a machine or an environment file shows.
+
+    `error` of a case that is linted is about what a solver or a user gets, not about the file.
+    """
+    labels = {row["id"]: row for row in rows(corpus / "labels" / "cases.jsonl")}
+    score = Score(name="described cases")
+    for case, facts in corpus_cases.machines().items():
+        hold(_as_label(labels.pop(case)), judge(facts).findings, score)
+    with tempfile.TemporaryDirectory() as folder:
+        for case, text in corpus_cases.SPECS.items():
+            path = Path(folder, f"{case}.yml")
+            path.write_text(text, encoding="utf-8")
+            hold(
+                _as_label(labels.pop(case)), lint_specs([str(path)], today=LABELLED).findings, score
+            )
+    left = sorted(labels)
+    score.elsewhere = [
+        f"{len(corpus_cases.MEMORY & {*left})} are out-of-memory messages, for `envkit oom`",
+        *(
+            f"{case}: {corpus_cases.NOT_HERE[case]}"
+            for case in left
+            if case not in corpus_cases.MEMORY
+        ),
+    ]
+    return score
+
+
+def _as_label(row: dict[str, Any]) -> dict[str, Any]:
+    """Return the label of a case in the terms of the others: any one of its codes is enough."""
+    return {**row, "must": ["|".join(row["codes"])] if row["codes"] else []}
+
+
 def hold(label: dict[str, Any], findings: Iterable[Finding], score: Score) -> None:
     """Hold findings against a label."""
     found = tuple(findings)
@@ -106,10 +144,12 @@ def main() -> int:
     if not corpus.is_dir():
         print(f"{corpus} is not there: name the folder of the corpus", file=sys.stderr)
         return 1
-    for score in (machines(corpus), pastes(corpus), specs(corpus)):
+    for score in (machines(corpus), pastes(corpus), specs(corpus), cases(corpus)):
         print(f"{score.name}: {score.agreed} of {score.total}, {score.alarms} false alarms")
         for line in score.disagreements:
             print(f"  {line}")
+        for line in score.elsewhere:
+            print(f"  not counted: {line}")
     return 0
 
 

@@ -9,6 +9,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping
 
 from envkit.allocator import private
+from envkit.allocator.addresses import AddressSpace
 from envkit.allocator.blocks import Block, PoolId
 from envkit.allocator.config import Config
 from envkit.allocator.heap import Heap
@@ -42,6 +43,8 @@ class CachingAllocator:
         version: release of torch, from 2.1 to 2.14.
         bump_base: where addresses start that no recording gives. Torch takes the lowest of
             equally large free blocks, so results can depend on the addresses the driver gives.
+        addresses: where the driver puts new segments; by default one above the other, from
+            `bump_base` on.
 
     Raises:
         ConfigError: torch would refuse the settings.
@@ -51,7 +54,7 @@ class CachingAllocator:
 
     __slots__ = ("_heap", "_kinds", "_live")
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  (what a device and its driver are)
         self,
         conf: str | None = "",
         *,
@@ -59,6 +62,7 @@ class CachingAllocator:
         capacity: int | None = None,
         version: Version = (2, 11),
         bump_base: int = 0x7F0000000000,
+        addresses: AddressSpace | None = None,
     ) -> None:
         if not FIRST_VERSION <= version <= LAST_VERSION:
             message = "the allocator of torch {}.{} is not modelled, only 2.1 to 2.14".format(
@@ -75,10 +79,17 @@ class CachingAllocator:
             capacity=total_memory if capacity is None else capacity,
             first_address=bump_base,
         )
+        if addresses is not None:
+            self._heap.addresses = addresses
         self._kinds = self._heap.kinds
         self._live = self._heap.live
         if config.memory_fraction is not None:
             self.set_memory_fraction(config.memory_fraction)
+
+    @property
+    def heap(self) -> Heap:
+        """The state behind it, for what replays and restores; it must be left consistent."""
+        return self._heap
 
     @property
     def config(self) -> Config:

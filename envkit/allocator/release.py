@@ -41,7 +41,7 @@ def release_oversize(heap: Heap, home: FreeList, size: int) -> bool:
     goal = max(size, least)
     at = bisect_left(home.keys, goal << 64)
     if at < len(home.keys) and home.blocks[at].area is None:
-        _release_segment(heap, home.blocks[at])
+        release_segment(heap, home.blocks[at])
         return True
     freed = 0
     for block in reversed(home.blocks[:at]):
@@ -49,7 +49,7 @@ def release_oversize(heap: Heap, home: FreeList, size: int) -> bool:
             break
         if block.area is None:
             freed += block.size
-            _release_segment(heap, block)
+            release_segment(heap, block)
     return freed >= goal
 
 
@@ -73,10 +73,11 @@ def collect_garbage(heap: Heap) -> None:
             ages -= pool.searches - block.freed_at
             count -= 1
             candidates.remove(block)
-            _release_segment(heap, block)
+            release_segment(heap, block)
 
 
-def _release_segment(heap: Heap, block: Block) -> None:
+def release_segment(heap: Heap, block: Block) -> None:
+    """Release a free block that is a whole segment."""
     pool = block.home.pool
     block.home.drop(block)
     heap.addresses.give_up(block.address)
@@ -92,12 +93,12 @@ def _release_pool(heap: Heap, pool: Pool) -> None:
         if block.area is not None:
             expandable.append(block)
         elif not block.is_part:
-            _release_segment(heap, block)
+            release_segment(heap, block)
     for block in expandable:
-        _unmap(heap, block)
+        unmap(heap, block)
 
 
-def _unmap(heap: Heap, block: Block) -> None:
+def unmap(heap: Heap, block: Block) -> None:
     """Unmap the whole pages inside a free block; give up a range without mapped pages."""
     area, home = block.area, block.home
     if area is None:

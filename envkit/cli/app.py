@@ -25,8 +25,11 @@ COMMANDS: Final = {
     "lint": Entry(
         "envkit.cli.lint", "Find faults of environment.yml files before anything is solved."
     ),
+    "diff": Entry("envkit.cli.diff", "Say what differs between machines, and the cause."),
     "lock": Entry("envkit.cli.lock", "Lock each SPEC: every package with its address and hash."),
     "create": Entry("envkit.cli.create", "Install the lock of SPEC without conda."),
+    "oom": Entry("envkit.cli.oom", "Explain an out-of-memory message or a whole log."),
+    "memory": Entry("envkit.cli.memory", "Replay a memory snapshot under other settings."),
     "explain": Entry("envkit.cli.explain", "Show the page of a finding, such as DRV002."),
     "rules": Entry("envkit.cli.rules", "List every rule."),
     "completion": Entry("envkit.cli.completion", "Print the completion script of a shell."),
@@ -36,6 +39,7 @@ EXAMPLES: Final = """\
 envkit verify
 envkit verify -n vit -o report.json
 envkit verify --from report-of-a-colleague.json
+envkit diff mine.json hers.json
 envkit explain DRV002"""
 
 EXIT_CODES: Final = """\

@@ -1,4 +1,4 @@
-"""`envkit explain`: the page of a finding."""
+"""`envkit explain`: the page of a finding or of a cause."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import click
 
 from envkit.cli.command import EnvkitCommand, terminal_options
 from envkit.cli.output import emit
-from envkit.rules.explain import explain
+from envkit.workflows.explain import explain
 
 EXAMPLES = """\
 envkit explain DRV002
-envkit explain tor003"""
+envkit explain CAU001"""
 
 
 @click.command(cls=EnvkitCommand, name="explain", examples=EXAMPLES)

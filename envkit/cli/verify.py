@@ -26,6 +26,8 @@ envkit verify --python .venv/bin/python
 envkit verify --suite standard -o report.json
 envkit verify --no-fingerprint          facts and rules only
 envkit verify --label lab-1 -o team/    one file a machine in a team's folder
+envkit verify -n vit --spec vit         is it what the spec asks for
+envkit verify -n vit --lock conda-lock.yml --deep
 envkit verify --from report.json        judge what somebody else recorded"""
 
 

@@ -20,12 +20,24 @@ LIVE_ONLY: Final = (
     "flags",
     "timeout",
     "challenge",
+    "spec",
+    "lock",
+    "strict",
+    "deep",
 )
 
 _OPTIONS: Final = (
     click.option("-n", "--name", metavar="ENV", help="Conda environment to check, by name."),
     click.option("-p", "--prefix", metavar="PATH", help="Environment to check, by folder."),
     click.option("--python", metavar="EXE", help="Environment to check, by interpreter."),
+    click.option(
+        "--spec", metavar="SPEC", help="What it is to be: an environment.yml or a registry name."
+    ),
+    click.option("--lock", metavar="FILE", help="The very packages: a conda-lock.yml or explicit."),
+    click.option("--strict", is_flag=True, default=None, help="Satisfying the spec is not enough."),
+    click.option(
+        "--deep", is_flag=True, default=None, help="Hash every file of every conda package."
+    ),
     click.option(
         "--suite",
         type=click.Choice(["quick", "standard"]),

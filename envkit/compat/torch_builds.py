@@ -6,7 +6,6 @@ import functools
 from collections.abc import Mapping
 from typing import Literal
 
-from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from envkit.compat.answers import Unknown
@@ -273,6 +272,8 @@ def companion_fits(
 
 
 def _built_for(row: Companion, version: TorchVersion) -> bool:
+    from packaging.specifiers import SpecifierSet  # noqa: PLC0415 (slow, and rarely asked for)
+
     return any(SpecifierSet(spec).contains(version.base) for spec in row.torch)
 
 

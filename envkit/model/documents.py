@@ -80,9 +80,19 @@ class OomEvent(msgspec.Struct, frozen=True, kw_only=True):
 
     kind: str = msgspec.field(name="class")
     numbers: dict[str, int]
-    """Names end in `_bytes`."""
+    """Names end in `_bytes`: what was printed first, then what follows from it."""
     explanation: str
     remedies: tuple[str, ...]
+    """Most likely first."""
+    line: int = 1
+    """Of the log, where it was seen first."""
+    times: int = 1
+    """How often it was printed word for word."""
+    source: str = ""
+    """What the launcher calls the worker, `rank1` for instance; empty if it does not say."""
+    device: int | None = None
+    torch: str = ""
+    """The releases that word it so; empty where the wording does not tell."""
 
 
 class Oom(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,6 +100,9 @@ class Oom(msgspec.Struct, frozen=True, kw_only=True):
 
     schema: Literal["envkit.oom/1"] = "envkit.oom/1"
     events: tuple[OomEvent, ...]
+    """Different messages, in the order of the log."""
+    events_left_out: int = 0
+    """Further ones, counted only."""
 
 
 class ReplayProof(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,16 +112,41 @@ class ReplayProof(msgspec.Struct, frozen=True, kw_only=True):
     at_recorded_address: int
     end_state_equal: bool
     ooms_reproduced: bool
+    """None of the recorded OOMs could have been served from what was cached."""
+    ooms: int = 0
+    live_at_start: int = 0
+    """Blocks that lived before the history began."""
+    left_track_at: int | None = None
+    """First event at which model and recording differ; null if they never do."""
+    reason: str = ""
+    """What differed there."""
 
 
 class ReplaySetting(msgspec.Struct, frozen=True, kw_only=True):
     """What the history would have needed under one setting."""
 
     conf: str
-    total_memory_bytes: int
+    total_memory_bytes: int | None
+    """What torch can have; null where no end was set."""
     peak_reserved_bytes: int
     peak_allocated_bytes: int
     ran_out_at_event: int | None
+    """The peaks are those up to there."""
+    fragmentation_bytes: int = 0
+    """Peak reserved beyond peak allocated."""
+    retries: int = 0
+    """Times that the cache had to be flushed for an allocation."""
+    is_recorded: bool = False
+    """The settings of the recording itself: its figures are torch's, not predicted."""
+
+
+class ReplayPeak(msgspec.Struct, frozen=True, kw_only=True):
+    """Blocks that were alive when most was allocated and have something in common."""
+
+    where: str
+    """A line of the user's code, or a size class where no stacks were recorded."""
+    size_bytes: int
+    blocks: int
 
 
 class ReplayDevice(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,6 +155,12 @@ class ReplayDevice(msgspec.Struct, frozen=True, kw_only=True):
     index: int
     proof: ReplayProof
     settings: tuple[ReplaySetting, ...]
+    """The recorded one first."""
+    events: int = 0
+    peak_at_event: int | None = None
+    """Null: before the first one."""
+    peak: tuple[ReplayPeak, ...] = ()
+    """What was alive at the peak, largest first."""
 
 
 class Replay(msgspec.Struct, frozen=True, kw_only=True):

@@ -36,6 +36,11 @@ class RequestFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     suite: Observed[str] = NOT_RECORDED
     """Name of the fingerprint suite; not applicable with `--no-fingerprint`."""
     spec: Observed[str] = NOT_RECORDED
+    """The spec to judge by, `vit@1.0.0` or a path; not applicable where there is none."""
+    lock: Observed[str] = NOT_RECORDED
+    """The lock to judge by, by its path; not applicable where there is none."""
+    strict: Observed[bool] = NOT_RECORDED
+    """Whether the environment has to be the lock, not only to satisfy the spec."""
     needs_gpu: Observed[bool] = NOT_RECORDED
     """Whether the device asked for, or the spec, needs a usable NVIDIA GPU."""
     fail_on: Observed[FailOnName] = NOT_RECORDED
@@ -195,6 +200,111 @@ class PipFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     distributions: Observed[tuple[PipDistribution, ...]] = NOT_RECORDED
 
 
+class SpecDependency(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One conda dependency of a spec; an empty text asks for nothing in particular."""
+
+    name: str
+    version: str = ""
+    """Constraint as written, `>=1.26,<2`."""
+    build: str = ""
+    """With `*` for any text."""
+    channel: str = ""
+
+
+class SpecRequirement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One pip requirement of a spec that has a name."""
+
+    name: str
+    """Normalised."""
+    version: str = ""
+    """Specifier of PEP 440, `==2.4.0`."""
+
+
+class SpecVariable(msgspec.Struct, frozen=True, kw_only=True):
+    """A variable that a spec sets, and whether it is set; never what it is set to instead."""
+
+    name: str
+    wanted: str
+    state: Literal["in_effect", "on_activation", "different", "missing"]
+    """`on_activation`: the environment sets it, but is not the active one here."""
+
+
+class InstalledFrom(msgspec.Struct, frozen=True, kw_only=True):
+    """The lock that `envkit create` made an environment from."""
+
+    spec: str
+    """`vit@1.0.0`; empty where the lock does not say."""
+    sha256: str
+    """Of the lock's bytes."""
+
+
+class ContractFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the environment is to be: its lock and its spec, for the platform it is on.
+
+    Not applicable where neither was named.
+    """
+
+    platform: Observed[str] = NOT_RECORDED
+    """conda's name: `linux-64`."""
+    packages: Observed[tuple[CondaPackage, ...]] = NOT_RECORDED
+    """Locked conda packages; absent where the spec has no lock."""
+    distributions: Observed[tuple[PipDistribution, ...]] = NOT_RECORDED
+    """Locked pip packages."""
+    lock_sha256: Observed[str] = NOT_RECORDED
+    created_from: Observed[InstalledFrom] = NOT_RECORDED
+    """What the environment says it was made from; absent where it says nothing."""
+    dependencies: Observed[tuple[SpecDependency, ...]] = NOT_RECORDED
+    requirements: Observed[tuple[SpecRequirement, ...]] = NOT_RECORDED
+    channels: Observed[tuple[str, ...]] = NOT_RECORDED
+    """Channels of the spec."""
+    variables: Observed[tuple[SpecVariable, ...]] = NOT_RECORDED
+    """Of the spec, else those that the lock has noted."""
+    stale: Observed[tuple[str, ...]] = NOT_RECORDED
+    """Why the lock is no longer that of the spec, a sentence each."""
+
+
+class FileProblem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A file that is not as the record of its package says."""
+
+    package: str
+    path: str
+    """Relative to the prefix."""
+    problem: Literal["missing", "altered", "not_a_file", "leads_outside"]
+    written_by: str = ""
+    """Distribution that wrote over it, where one lists the file too."""
+
+
+class Overlap(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A distribution of pip where conda has put a package."""
+
+    name: str
+    """Of the distribution."""
+    version: str
+    package: str
+    """conda's name of the package underneath."""
+    package_version: str
+    files: int = 0
+    """Files that both list; 0 where only the names were compared."""
+
+
+class FilesFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The files of a conda prefix against the records of its packages (`--deep`)."""
+
+    checked: Observed[int] = NOT_RECORDED
+    """Files hashed and compared."""
+    checked_bytes: Observed[int] = NOT_RECORDED
+    unhashed: Observed[int] = NOT_RECORDED
+    """Files that are there and for which no record has a hash."""
+    problem_count: Observed[int] = NOT_RECORDED
+    problems: Observed[tuple[FileProblem, ...]] = NOT_RECORDED
+    """The first of them, by path."""
+    foreign_count: Observed[int] = NOT_RECORDED
+    foreign: Observed[tuple[str, ...]] = NOT_RECORDED
+    """Entries of site-packages of which nobody says that they installed them, the first by path."""
+    overlaps: Observed[tuple[Overlap, ...]] = NOT_RECORDED
+    """By name, and with `--deep` by file too."""
+
+
 class ImportFailure(msgspec.Struct, frozen=True, kw_only=True):
     """How `import torch` ended when it did not work."""
 
@@ -289,4 +399,6 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     python: PythonFacts = PythonFacts()
     conda: CondaFacts = CondaFacts()
     pip: PipFacts = PipFacts()
+    contract: ContractFacts = ContractFacts()
+    files: FilesFacts = FilesFacts()
     torch: TorchFacts = TorchFacts()

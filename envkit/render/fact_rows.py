@@ -19,6 +19,7 @@ from envkit.model.observed import (
     reason_of,
     value_of,
 )
+from envkit.render.contract_rows import contract_rows
 
 T = TypeVar("T")
 Row = tuple[str, str]
@@ -55,6 +56,7 @@ def _short_rows(facts: Facts) -> Iterator[Row]:
     yield from _said("python", facts.python.version, str)
     yield from _host(facts.host)
     yield from _packages(facts)
+    yield from contract_rows(facts)
     variables = value_of(facts.environment.variables)
     if variables:
         yield "variables", " ".join(f"{name}={variables[name]}" for name in sorted(variables))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -88,27 +89,33 @@ def text_redactor(identity: Identity) -> Callable[[str], str]:
     """Return the function that redacts one text for this machine."""
     replacements = _replacements(identity)
 
+    @lru_cache(maxsize=1 << 12)  # channels and folders come a thousand times
     def redact(text: str) -> str:
-        clean = text.encode("utf-8", "backslashreplace").decode()
+        clean = text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
         if "://" in clean:
             clean = _URL.sub(_clean_url, clean)
-        for pattern, replacement in replacements:
-            clean = pattern.sub(replacement, clean)
+        clean = _SECRET.sub("<secret>", clean)
+        small = clean.lower()
+        for part, pattern, replacement in replacements:
+            if part in small:
+                clean = pattern.sub(replacement, clean)
         return clean
 
     return redact
 
 
-def _replacements(identity: Identity) -> list[tuple[re.Pattern[str], str]]:
-    found = [(_SECRET, "<secret>")]
+def _replacements(identity: Identity) -> list[tuple[str, re.Pattern[str], str]]:
+    """Return patterns, each with a text in small letters without which it cannot match."""
+    found = []
     home = identity.home.rstrip("/\\")
     if len(home) > 1:
-        found.append((re.compile(rf"(?<![\w.~-]){re.escape(home)}(?=$|[/\\\s'\":;,)\]])"), "~"))
+        pattern = re.compile(rf"(?<![\w.~-]){re.escape(home)}(?=$|[/\\\s'\":;,)\]])")
+        found.append((home.lower(), pattern, "~"))
     for name, shown in ((identity.user, "<user>"), *_host_names(identity.host)):
         if len(name) >= _SHORTEST_NAME and name.lower() not in COMMON_NAMES:
-            found.append(
-                (re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])", re.IGNORECASE), shown)
-            )
+            pattern = re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])", re.IGNORECASE)
+            # What small letters do to others differs from what IGNORECASE takes for equal.
+            found.append((name.lower() if name.isascii() else "", pattern, shown))
     return found
 
 

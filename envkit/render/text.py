@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterable
 from typing import Final
-
-from rich.console import Console
-from rich.containers import Lines
-from rich.text import Text
 
 from envkit.model.finding import Check, Finding, Severity, Status
 from envkit.model.observed import NOT_RECORDED
 from envkit.model.report import Report
 from envkit.render import fact_rows, fingerprint_rows
-from envkit.render.escape import ascii_only, printable
+from envkit.render.page import Page
 from envkit.render.style import Style
 
 #: Findings of one severity that are shown without -v, and characters of one piece of evidence.
@@ -43,7 +37,7 @@ _COUNTED: Final = {
 
 def render_text(report: Report, style: Style) -> str:
     """Draw a report; at most 30 lines when all is well."""
-    page = _Page(style)
+    page = Page(style)
     _draw_verdict(page, report)
     if style.verbosity < 0:
         _draw_codes(page, report.findings)
@@ -57,77 +51,7 @@ def render_text(report: Report, style: Style) -> str:
     return page.text()
 
 
-class _Page:
-    """Lines that never get wider than the page; long ones go on under their own beginning."""
-
-    def __init__(self, style: Style) -> None:
-        self.style = style
-        self._out = io.StringIO()
-        self._console = Console(
-            file=self._out,
-            width=style.width,
-            height=25,
-            color_system="standard" if style.color else None,
-            force_terminal=style.color,
-            no_color=not style.color,
-            legacy_windows=False,
-            markup=False,
-            emoji=False,
-            highlight=False,
-            _environ={},
-        )
-
-    def symbol(self, pair: tuple[str, str]) -> str:
-        return pair[0] if self.style.unicode else pair[1]
-
-    def line(self, lead: str, body: str, *, lead_style: str = "", style: str = "") -> None:
-        """Write `lead` and then `body`, wrapped under the end of `lead`."""
-        lead = self._shown(lead)
-        room = max(20, self.style.width - len(lead))
-        wrapped = self._wrapped(Text(self._shown(body), style=style), room)
-        beginning = Text(lead, style=lead_style)
-        for part in wrapped:
-            row = Text.assemble(beginning, part)
-            row.rstrip()
-            self._console.print(row, soft_wrap=True)
-            beginning = Text(" " * len(lead))
-
-    def paragraph(self, *parts: tuple[str, str]) -> None:
-        """Write parts, each with its style, as one text wrapped at the left edge."""
-        whole = Text.assemble(*((self._shown(text), style) for text, style in parts))
-        for part in self._wrapped(whole, self.style.width):
-            part.rstrip()
-            self._console.print(part, soft_wrap=True)
-
-    def command(self, text: str) -> None:
-        """Write a command whole, however long: it is there to be copied."""
-        self._console.print(Text.assemble(("       $ ", "dim"), self._shown(text)), soft_wrap=True)
-
-    def blank(self) -> None:
-        self._console.print()
-
-    def table(self, title: str, rows: Iterable[tuple[str, str]]) -> None:
-        """Write a title and rows of a name and a value."""
-        rows = list(rows)
-        if not rows:
-            return
-        self.blank()
-        self.line("", title, style="bold")
-        name_width = max(len(name) for name, _ in rows)
-        for name, value in rows:
-            self.line(f"  {name:<{name_width}}  ", value, lead_style="dim")
-
-    def text(self) -> str:
-        return self._out.getvalue()
-
-    def _wrapped(self, text: Text, room: int) -> Lines:
-        return text.wrap(self._console, room, overflow="fold")
-
-    def _shown(self, text: str) -> str:
-        return printable(text) if self.style.unicode else ascii_only(printable(text))
-
-
-def _draw_verdict(page: _Page, report: Report) -> None:
+def _draw_verdict(page: Page, report: Report) -> None:
     verdict, target = report.verdict, report.target
     good, plain, word, style = _VERDICTS[verdict.status]
     page.paragraph(
@@ -152,13 +76,13 @@ def _target_line(report: Report) -> str:
     return f"{label}{kind} {where}".rstrip() + f" (chosen by {target.chosen_by})"
 
 
-def _draw_codes(page: _Page, findings: tuple[Finding, ...]) -> None:
+def _draw_codes(page: Page, findings: tuple[Finding, ...]) -> None:
     for finding in findings:
         if finding.severity is not Severity.INFO:
             page.line(f"  {finding.code}  ", finding.title)
 
 
-def _draw_findings(page: _Page, findings: tuple[Finding, ...]) -> None:
+def _draw_findings(page: Page, findings: tuple[Finding, ...]) -> None:
     for severity in Severity:
         group = [finding for finding in findings if finding.severity is severity]
         most = len(group) if page.style.verbosity > 0 else MOST_FINDINGS
@@ -169,7 +93,7 @@ def _draw_findings(page: _Page, findings: tuple[Finding, ...]) -> None:
             page.line("  ", f"and {len(group) - most} more of this severity: use -v or --json")
 
 
-def _draw_finding(page: _Page, finding: Finding) -> None:
+def _draw_finding(page: Page, finding: Finding) -> None:
     good, plain, word, style = _SEVERITIES[finding.severity]
     page.blank()
     lead = f"{page.symbol((good, plain))} {finding.code} {word}  "
@@ -186,7 +110,7 @@ def _draw_finding(page: _Page, finding: Finding) -> None:
             page.command(command)
 
 
-def _draw_checks(page: _Page, checks: tuple[Check, ...]) -> None:
+def _draw_checks(page: Page, checks: tuple[Check, ...]) -> None:
     if not checks:
         return
     counts = {status: sum(check.status is status for check in checks) for status in Status}

@@ -10,7 +10,9 @@ from envkit.compat import tables
 from envkit.compat.tables import Unknown
 from envkit.model.facts import Setting
 from envkit.model.finding import Evidence, Severity
-from envkit.model.observed import Known, reason_of, value_of
+from envkit.model.observed import NOT_RECORDED, Known, NotApplicable, reason_of, value_of
+from envkit.rules.fixes import set_variable, unset_variable
+from envkit.rules.memory import did_fail
 from envkit.rules.outcome import Fired, Outcome, fix, missing, passed, seen, skipped, undecided
 from envkit.rules.rule import Rule
 from envkit.rules.subject import Subject, source_of
@@ -109,11 +111,11 @@ def _ignored_name(subject: Subject, series: options.Version) -> Fired | None:
         reason = f"torch {series[0]}.{series[1]} reads {OLD} only"
         row = seen("first torch that reads it", "2.10", "docs/reference/allocator-model.md")
         mend = f"Set {OLD}: it works in every release."
-        command = f"export {OLD}={subject.variables[NEW]!r}".replace("'", '"')
+        command = set_variable(subject, OLD, subject.variables[NEW])
     elif OLD in subject.variables and not same:
         reason = f"{OLD} is set too and wins as a whole"
         row = seen("rule", "the first name set wins", "docs/reference/allocator-model.md")
-        mend, command = f"Set one of the two names; unset {OLD}.", f"unset {OLD}"
+        mend, command = f"Set one of the two names; unset {OLD}.", unset_variable(subject, OLD)
     else:
         return None
     return Fired(
@@ -258,7 +260,7 @@ def _alc003(subject: Subject) -> Outcome:
     troubles = [
         one
         for one in subject.self_tests
-        if one.status == "fail" and re.search(r"CUDA driver error|cuMem|pidfd_getfd", one.reason)
+        if did_fail(subject, one) and re.search(r"CUDA driver error|cuMem|pidfd_getfd", one.reason)
     ]
     jetson, wsl = _is_jetson(subject), subject.os == "wsl"
     kernel = _old_kernel(subject)
@@ -284,7 +286,7 @@ def _alc003(subject: Subject) -> Outcome:
         fix=fix(
             "Set expandable_segments:False here. With an old kernel only sharing CUDA tensors "
             "between processes fails.",
-            f"export {in_effect[0] if in_effect else OLD}=expandable_segments:False",
+            set_variable(subject, in_effect[0] if in_effect else OLD, "expandable_segments:False"),
         ),
         severity=Severity.ERROR if troubles or jetson else Severity.WARNING,
     )
@@ -355,6 +357,15 @@ ALC004 = Rule(
 # -- ALC005 -----------------------------------------------------------------------------------
 
 
+def _not_exercised(subject: Subject) -> Outcome | None:
+    """Skip where no fingerprint was asked for: then nobody exercised the allocator."""
+    request, conforms = subject.facts.request, subject.facts.torch.allocator_conforms
+    asked = not isinstance(request.suite, NotApplicable) and request.suite != NOT_RECORDED
+    if asked or conforms != NOT_RECORDED:
+        return None
+    return skipped("the allocator was not exercised: no fingerprint was asked for")
+
+
 def _alc005(subject: Subject) -> Outcome:
     fact = subject.facts.torch.allocator_conforms
     if value_of(fact) is not False:
@@ -381,6 +392,7 @@ ALC005 = Rule(
     title="The allocator does not behave as its model says",
     severity=Severity.WARNING,
     check=_alc005,
+    gate=_not_exercised,
     reads=("torch.allocator_conforms",),
     requires=("TOR001", "GPU001", "GPU008"),
     follows=("ALC001",),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 import msgspec
-from packaging.requirements import InvalidRequirement, Requirement
 
 from envkit.compat import tables
 from envkit.compat.tables import Unknown
@@ -16,6 +16,7 @@ from envkit.model.observed import value_of
 from envkit.model.versions import TorchVersion, cuda_tag, parse_torch
 from envkit.rules.fixes import conda, install_wheel, pip
 from envkit.rules.outcome import seen
+from envkit.rules.requirements import requirement
 from envkit.rules.subject import Subject
 
 Companion: TypeAlias = Literal["torchvision", "torchaudio"]
@@ -66,6 +67,7 @@ def judge_companion(subject: Subject, name: Companion) -> Verdict:
         _by_requirement(by_pip, torch)
         or _by_table(subject, name, companion, torch)
         or _by_cuda(subject, name, companion, torch)
+        or _by_unknown_system(subject, name, companion, torch)
         or Verdict()
     )
 
@@ -78,11 +80,13 @@ def _distribution(subject: Subject, name: str) -> PipDistribution | None:
 def _by_requirement(companion: PipDistribution | None, torch: TorchVersion) -> Verdict | None:
     """Judge by the companion's own metadata: it names the one torch it was built for."""
     for text in companion.requires if companion is not None else ():
-        try:
-            wanted = Requirement(text)
-        except InvalidRequirement:
-            continue
-        if wanted.name != "torch" or not wanted.specifier or wanted.marker is not None:
+        wanted = requirement(text)
+        if (
+            wanted is None
+            or wanted.name != "torch"
+            or not wanted.specifier
+            or wanted.marker is not None
+        ):
             continue
         if wanted.specifier.contains(torch.base, prereleases=True):
             return None
@@ -163,19 +167,45 @@ def _by_cuda(
     return Verdict(wrong=seen(f"{name} {companion.text}", what, "the build tags in the versions"))
 
 
+def _by_unknown_system(
+    subject: Subject, name: Companion, companion: TorchVersion, torch: TorchVersion
+) -> Verdict | None:
+    if subject.os is None and _would_be_cpu(subject, name, companion, torch):
+        return Verdict(unknown="host.os: not known; on Windows this would be a CPU build")
+    return None
+
+
 def _untagged_cpu(
     subject: Subject, name: Companion, companion: TorchVersion, torch: TorchVersion
 ) -> bool:
     """On Windows PyPI has CPU builds only, so a wheel without a tag is one of them."""
+    return subject.os == "windows" and _would_be_cpu(subject, name, companion, torch)
+
+
+def _would_be_cpu(
+    subject: Subject, name: Companion, companion: TorchVersion, torch: TorchVersion
+) -> bool:
     by_pip = _distribution(subject, name)
     return (
-        subject.os == "windows"
-        and torch.kind == "cuda"
+        torch.kind == "cuda"
         and companion.kind == "unstated"
         and by_pip is not None
         and by_pip.installer != "conda"
         and name == "torchvision"
     )
+
+
+def _by_conda(subject: Subject, torch: TorchVersion, installed: Sequence[str]) -> str:
+    """Pin the build, or the solver may take one for the CPU."""
+    numbers = subject.cuda_numbers
+    if subject.channel == "conda-forge":
+        channels = ["--override-channels", "-c", "conda-forge"]
+        build = "cpu*" if numbers is None else f"*cuda{numbers[0]}{numbers[1]}*"
+    else:
+        # Since 1.13 the CUDA of this channel's builds comes from the channel `nvidia`.
+        channels = ["-c", "pytorch", *(["-c", "nvidia"] if torch.release >= (1, 13, 0) else [])]
+        build = "*cpu*" if numbers is None else f"*cuda{numbers[0]}.{numbers[1]}*"
+    return conda(subject, "install", *channels, f"pytorch={torch.base}={build}", *installed)
 
 
 def mend(subject: Subject) -> tuple[str, str | None]:
@@ -188,8 +218,7 @@ def mend(subject: Subject) -> tuple[str, str | None]:
     if torch is None or not torch.is_release:
         return text, None
     if subject.conda:
-        channel = "conda-forge" if subject.channel == "conda-forge" else "pytorch"
-        return text, conda(subject, "install", "-c", channel, f"pytorch={torch.base}", *installed)
+        return text, _by_conda(subject, torch, installed)
     tag = cuda_tag(torch.cuda) if torch.cuda is not None else subject.tag
     if torch.kind == "cpu":
         tag = "cpu"

@@ -25,7 +25,7 @@ INSUFFICIENT = 35
 
 def cuda_build(subject: Subject) -> Outcome | None:
     """Answer at once where no CUDA build is judged, or where CUDA was measured to work."""
-    if isinstance(subject.facts.torch.cuda, Absent):
+    if subject.cpu_build or isinstance(subject.facts.torch.cuda, Absent):
         return skipped(f"{subject.torch_text} is built without CUDA")
     if subject.cuda_works:
         return passed("CUDA works here: measured, and a measurement outranks every table")
@@ -33,7 +33,7 @@ def cuda_build(subject: Subject) -> Outcome | None:
 
 
 def _works(subject: Subject) -> Outcome | None:
-    if isinstance(subject.facts.torch.cuda, Absent):
+    if subject.cpu_build or isinstance(subject.facts.torch.cuda, Absent):
         return skipped(f"{subject.torch_text} is built without CUDA")
     if subject.cuda_works is False:
         return passed("CUDA does not work here, so no compatibility mode is in use")

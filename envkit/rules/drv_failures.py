@@ -23,7 +23,8 @@ from envkit.rules.drv import (
     no_cuda_evidence,
 )
 from envkit.rules.fixes import newest_torch
-from envkit.rules.outcome import Fired, Outcome, fix, missing, passed, seen, skipped
+from envkit.rules.memory import no_room_to_start
+from envkit.rules.outcome import Fired, Outcome, fix, missing, passed, seen, skipped, undecided
 from envkit.rules.rule import Rule
 from envkit.rules.subject import Subject, file_name, source_of
 
@@ -173,6 +174,8 @@ DRV007 = Rule(
 def _drv008(subject: Subject) -> Outcome:
     words = value_of(subject.facts.driver.nvml_error) or ""
     code = subject.cuda_error
+    if no_room_to_start(subject):
+        return undecided("torch.cuda_error: other processes hold the GPU's memory (GPU006)")
     lost = any(text in words.lower() for text in ("gpu is lost", "unknown error", "xid"))
     if code is not None and code not in _EXPLAINED:
         first = error_evidence(subject, code)
@@ -201,6 +204,11 @@ def _revive(subject: Subject) -> Fix:
             "Stop WSL from Windows and start it again; then update the Windows driver and WSL. "
             "With several GPUs try one alone (CUDA_VISIBLE_DEVICES=0).",
             "wsl --shutdown",
+        )
+    if subject.os == "windows":
+        return fix(
+            "Restart Windows; then install the NVIDIA driver again (clean installation), and look "
+            "for errors of nvlddmkm in the event viewer."
         )
     if subject.in_container:
         return fix(

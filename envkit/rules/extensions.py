@@ -6,15 +6,13 @@ import re
 from collections.abc import Iterator
 
 import msgspec
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
 
 from envkit.compat import tables
 from envkit.compat.tables import Build
 from envkit.model.observed import value_of
 from envkit.rules.cite import cite
+from envkit.rules.requirements import requirement
 from envkit.rules.subject import Subject
 
 
@@ -41,9 +39,8 @@ def _own_pins(subject: Subject) -> Iterator[Pin]:
     distributions = value_of(subject.facts.pip.distributions) or ()
     torch = next((one for one in distributions if one.name == "torch"), None)
     for text in torch.requires if torch is not None else ():
-        try:
-            wanted = Requirement(text)
-        except InvalidRequirement:
+        wanted = requirement(text)
+        if wanted is None:
             continue
         optional = wanted.marker is not None and "extra" in str(wanted.marker)
         if wanted.specifier and not optional and _is_ours(wanted.name):
@@ -74,14 +71,6 @@ def _table_pins(subject: Subject) -> Iterator[Pin]:
 
 def _is_ours(name: str) -> bool:
     return canonicalize_name(name).startswith(("nvidia-", "triton", "cuda-toolkit"))
-
-
-def satisfies(version: str, specifier: str) -> bool:
-    """Say whether a version meets a specifier; one that cannot be read does."""
-    try:
-        return SpecifierSet(specifier).contains(Version(version), prereleases=True)
-    except (InvalidSpecifier, InvalidVersion):
-        return True
 
 
 class Extension(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,6 +130,10 @@ class Regression(msgspec.Struct, frozen=True, kw_only=True):
     remedy: str
     source: str
     on_gpu: bool
+
+
+#: Series with a known regression, and the facts of torch on which it depends.
+REGRESSED = {(2, 0): ("cuda",), (2, 9): ("cuda", "cudnn")}
 
 
 def regressions(subject: Subject) -> tuple[Regression, ...]:

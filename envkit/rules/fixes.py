@@ -39,16 +39,24 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
 def newest_torch(subject: Subject) -> Advice | None:
     """Return the newest torch that the driver runs and that has code for every GPU.
 
-    None where the driver is not known, or where the tables name no such build.
+    None where nothing is known of the driver, or where the tables name no such build.
     """
-    if subject.driver is None:
+    if _driver(subject) is None:
         return None
     return _conda_advice(subject) if subject.conda else _wheel_advice(subject)
 
 
+def _driver(subject: Subject) -> str | None:
+    """Return the driver, or the oldest that it can be where CUDA works with one not named."""
+    if subject.driver is not None or not subject.cuda_works or subject.cuda is None:
+        return subject.driver
+    least = tables.least_driver(subject.cuda, subject.system)
+    return least.driver if isinstance(least, Requirement) else None
+
+
 def _wheel_advice(subject: Subject) -> Advice | None:
     limits = MachineLimits(
-        driver=subject.driver or "",
+        driver=_driver(subject) or "",
         platform=subject.platform,
         capabilities=_capabilities(subject),
         python=value_of(subject.facts.python.version),
@@ -84,10 +92,11 @@ def _capabilities(subject: Subject) -> tuple[str, ...]:
 
 def driver_runs(subject: Subject, cuda: str) -> bool:
     """Say whether the driver reaches what a CUDA version needs; false where it is not known."""
-    if subject.driver is None:
+    driver = _driver(subject)
+    if driver is None:
         return False
     needed = tables.least_driver(cuda, subject.system)
-    return isinstance(needed, Requirement) and parse_driver(subject.driver) >= needed.number
+    return isinstance(needed, Requirement) and parse_driver(driver) >= needed.number
 
 
 def _conda_advice(subject: Subject) -> Advice | None:
@@ -169,8 +178,50 @@ def conda(subject: Subject, command: str, *arguments: str) -> str:
 def change_package(subject: Subject, name: str, version: str) -> str:
     """Return the command that installs one package, `version` written as pip does (`<2`)."""
     if name in subject.conda_packages and name not in _by_pip(subject):
-        return conda(subject, "install", f"{name}{version.replace('==', '=')}")
+        wanted = f"{name}{version.replace('==', '=')}"
+        return conda(subject, "install", *from_channel(subject, name), wanted)
     return pip(subject, f"{name}{version}")
+
+
+def from_channel(subject: Subject, name: str) -> tuple[str, ...]:
+    """Return the option that names the channel from which conda installed a package."""
+    records = value_of(subject.facts.conda.packages) or ()
+    found = next((one.channel for one in records if one.name == name), "")
+    return ("-c", found) if found and found != "pypi" else ()
+
+
+def same_torch(subject: Subject) -> str | None:
+    """Return the command that installs this very build once more, companions too."""
+    torch = subject.torch
+    if torch is None or not subject.upstream:
+        return None
+    if subject.conda:
+        return same_conda_torch(subject)
+    tag = "cpu" if torch.kind == "cpu" else cuda_tag(torch.cuda) if torch.cuda else subject.tag
+    return None if tag is None else install_wheel(subject, torch.base, tag)
+
+
+def same_conda_torch(subject: Subject) -> str | None:
+    """Return the command that installs conda's own build of torch once more."""
+    records = value_of(subject.facts.conda.packages) or ()
+    record = next((one for one in records if one.name == "pytorch"), None)
+    if record is None:
+        return None
+    wanted = f"pytorch={record.version}={record.build}" if record.build else "pytorch"
+    channel = from_channel(subject, "pytorch")
+    return conda(subject, "install", "--force-reinstall", *channel, wanted)
+
+
+def set_variable(subject: Subject, name: str, value: str) -> str:
+    """Return how the shell of this system sets a variable."""
+    if subject.os == "windows":
+        return f"set {name}={value}"
+    return f"export {name}={value if value.replace('_', '').isalnum() else shlex.quote(value)}"
+
+
+def unset_variable(subject: Subject, name: str) -> str:
+    """Return how the shell of this system removes a variable."""
+    return f"set {name}=" if subject.os == "windows" else f"unset {name}"
 
 
 def _by_pip(subject: Subject) -> set[str]:

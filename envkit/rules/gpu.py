@@ -191,7 +191,7 @@ GPU002 = Rule(
     check=_gpu002,
     gate=lambda subject: (
         skipped(f"{subject.torch_text} is built without CUDA")
-        if isinstance(subject.facts.torch.cuda, Absent)
+        if subject.cpu_build or isinstance(subject.facts.torch.cuda, Absent)
         else None
     ),
     reads=("torch.cuda",),
@@ -219,7 +219,33 @@ def _gpu008(subject: Subject) -> Outcome:
     torch = subject.facts.torch
     if all(isinstance(fact, Unreadable) for fact in (torch.version, torch.cuda, torch.hip)):
         return missing("torch.version", torch.version)
-    return passed("an ordinary build")
+    return _of_unknown_kind(subject) or passed("an ordinary build")
+
+
+def _of_unknown_kind(subject: Subject) -> Outcome | None:
+    """Say which fact might still make it a build for something else than CUDA or the CPU."""
+    torch, host = subject.facts.torch, subject.facts.host
+    if isinstance(torch.cuda, Known):
+        return _of_unknown_vendor(subject)
+    tagged = subject.torch is not None and subject.torch.kind in {"cpu", "cuda"}
+    for path, fact in (("torch.cuda", torch.cuda), ("torch.hip", torch.hip)):
+        if not tagged and isinstance(fact, Unreadable):
+            return missing(path, fact)
+    return missing("host.os", host.os) if isinstance(host.os, Unreadable) else None
+
+
+def _of_unknown_vendor(subject: Subject) -> Outcome | None:
+    """Say what might show that a CUDA build which nobody published is a vendor's fork."""
+    if subject.nvidia_gpu or subject.driver is not None:
+        return None
+    if subject.torch is not None and not subject.never_published:
+        return None
+    for path in ("torch.version", "torch.cuda_available", "driver.version", "gpus.devices"):
+        family, _, name = path.partition(".")
+        fact = getattr(getattr(subject.facts, family), name)
+        if isinstance(fact, Unreadable):
+            return missing(path, fact)
+    return None
 
 
 def _build_words(subject: Subject) -> str:

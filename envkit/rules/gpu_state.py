@@ -9,6 +9,8 @@ from envkit.compat.tables import Unknown
 from envkit.model.facts import Gpu
 from envkit.model.finding import Evidence, Severity
 from envkit.model.observed import Absent, Known, NotApplicable, Unreadable, value_of
+from envkit.rules.fixes import set_variable, unset_variable
+from envkit.rules.memory import held_by_others
 from envkit.rules.outcome import Fired, Outcome, fix, missing, passed, seen, undecided
 from envkit.rules.rule import Rule
 from envkit.rules.subject import Subject, source_of
@@ -30,7 +32,7 @@ def _gpu003(subject: Subject) -> Outcome:
             evidence=(seen("GPUs", listed, source_of(subject.facts.gpus.devices)),),
             fix=fix(
                 "Choose the GPU by hand, and let numbers mean the same in every program.",
-                "export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=0",
+                set_variable(subject, "CUDA_DEVICE_ORDER", "PCI_BUS_ID"),
             ),
         )
     unknown = any(one.capability is None for one in subject.listed)
@@ -119,20 +121,11 @@ GPU005 = Rule(
 
 
 def _gpu006(subject: Subject) -> Outcome:
-    evidence: list[Evidence] = []
-    for gpu in subject.gpus:
-        others = [one for one in value_of(gpu.processes) or () if not one.own]
-        if not others:
-            continue
-        amounts = [value_of(one.memory_bytes) for one in others]
-        known = sum(amount or 0 for amount in amounts)
-        size = f"{known:,} bytes" if known else "memory of unknown size"
-        who = "1 process holds" if len(others) == 1 else f"{len(others)} processes hold"
-        evidence.append(seen(f"GPU {gpu.index}", f"{who} {size}", source_of(gpu.processes)))
+    evidence = held_by_others(subject)
     if evidence:
         return Fired(
             reason="somebody else's memory is on the GPU",
-            evidence=tuple(evidence),
+            evidence=evidence,
             fix=fix(
                 "Stop the other processes or choose another GPU before measuring memory or speed; "
                 "digests are not affected.",
@@ -178,7 +171,10 @@ def _gpu007(subject: Subject) -> Outcome:
             seen("CUDA_VISIBLE_DEVICES", repr(value), "environment.variables"),
             seen("GPUs", listed, source_of(subject.facts.gpus.devices)),
         ),
-        fix=fix("Unset the variable or name GPUs that are there.", "unset CUDA_VISIBLE_DEVICES"),
+        fix=fix(
+            "Unset the variable or name GPUs that are there.",
+            unset_variable(subject, "CUDA_VISIBLE_DEVICES"),
+        ),
         severity=Severity.ERROR if subject.needs_gpu and not subject.cuda_works else None,
     )
 

@@ -7,11 +7,12 @@ import re
 from envkit.model.facts import MappedLibrary
 from envkit.model.finding import Evidence, Fix, Severity
 from envkit.model.observed import Unreadable
-from envkit.rules.extensions import Pin, pins, satisfies
+from envkit.rules.extensions import Pin, pins
 from envkit.rules.fixes import pip, pip_uninstall
 from envkit.rules.lib_cudnn import unaccepted_cudnn
 from envkit.rules.loader import import_evidence, loader_fix, mapped, without_cuda
 from envkit.rules.outcome import Fired, Outcome, fix, missing, passed, seen, skipped, undecided
+from envkit.rules.requirements import satisfies
 from envkit.rules.rule import Rule
 from envkit.rules.subject import Subject
 

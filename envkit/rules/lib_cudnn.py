@@ -7,10 +7,11 @@ from envkit.compat.tables import Build, Unknown
 from envkit.model.finding import Evidence, Severity
 from envkit.model.observed import Known, NotApplicable, Unreadable, reason_of, value_of
 from envkit.rules.cite import cite
-from envkit.rules.extensions import pins, satisfies
+from envkit.rules.extensions import pins
 from envkit.rules.fixes import newest_torch, pip
 from envkit.rules.loader import import_evidence, loader_fix, mapped, without_cuda
 from envkit.rules.outcome import Fired, Outcome, fix, missing, passed, seen, skipped, undecided
+from envkit.rules.requirements import satisfies
 from envkit.rules.rule import Rule
 from envkit.rules.subject import Subject, source_of
 
@@ -77,7 +78,10 @@ def _cudnn_finding(subject: Subject, evidence: tuple[Evidence, ...], reason: str
     mend = loader_fix(subject, "cuDNN")
     if package is not None and package in subject.packages and not subject.library_path:
         wanted = f"{package}{pins(subject)[package].specifier}"
-        mend = fix("Install the cuDNN that this torch asks for.", pip(subject, wanted, force=True))
+        mend = fix(
+            "Install the cuDNN that this torch asks for.",
+            pip(subject, "--no-deps", wanted, force=True),
+        )
     return Fired(reason=reason, evidence=evidence, fix=mend)
 
 
@@ -170,7 +174,9 @@ def _cudnn_too_new(subject: Subject, version: Cudnn, name: str, capability: str)
     text = "Install a build of torch for this GPU."
     pinned = pins(subject).get(package or "")
     if pinned is not None and not satisfies(subject.packages[pinned.name], pinned.specifier):
-        command = pip(subject, f"{pinned.name}{pinned.specifier}", force=True)
+        wanted = f"{pinned.name}{pinned.specifier}"
+        # Without its dependencies: cuDNN would bring the newest cuBLAS along.
+        command = pip(subject, "--no-deps", wanted, force=True)
         text = "Install the cuDNN that this torch asks for."
     elif (advice := newest_torch(subject)) is not None:
         command, text = advice.command, f"Install {advice}."
@@ -193,7 +199,7 @@ LIB009 = Rule(
     gate=without_cuda,
     reads=("torch.cudnn", "torch.cuda"),
     requires=("TOR001", "GPU001", "GPU008"),
-    follows=("LIB002",),
+    follows=("LIB002", "GPU002"),
     url=_CUDNN,
 )
 

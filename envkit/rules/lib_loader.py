@@ -12,7 +12,7 @@ from envkit.model.facts import CondaPackage
 from envkit.model.finding import Evidence, Severity
 from envkit.model.observed import Known, NotApplicable, Unreadable, value_of
 from envkit.rules.cite import cite
-from envkit.rules.fixes import conda, newest_torch
+from envkit.rules.fixes import conda, from_channel, newest_torch
 from envkit.rules.loader import import_evidence, loader_fix, without_cuda
 from envkit.rules.outcome import Fired, Outcome, fix, missing, passed, seen, skipped, undecided
 from envkit.rules.rule import Rule
@@ -71,7 +71,10 @@ def _mkl_finding(subject: Subject, evidence: list[Evidence]) -> Fired:
     return Fired(
         reason="this torch needs a symbol that mkl 2024.1 dropped",
         evidence=tuple(evidence),
-        fix=fix("Install an mkl below 2024.1.", conda(subject, "install", "mkl<2024.1")),
+        fix=fix(
+            "Install an mkl below 2024.1.",
+            conda(subject, "install", *from_channel(subject, "mkl"), "mkl<2024.1"),
+        ),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from envkit.model.facts import MappedLibrary
 from envkit.model.finding import Evidence, Fix
 from envkit.model.observed import value_of
-from envkit.rules.fixes import pip
+from envkit.rules.fixes import same_torch
 from envkit.rules.outcome import Outcome, fix, seen, skipped
 from envkit.rules.subject import Subject, source_of
 
@@ -33,7 +33,7 @@ def loader_fix(subject: Subject, what: str) -> Fix:
         )
     return fix(
         f"Make the environment afresh, so that torch and its {what} come from one place.",
-        pip(subject, "torch", force=True) if not subject.conda else None,
+        same_torch(subject),
     )
 
 

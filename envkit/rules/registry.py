@@ -6,6 +6,8 @@ from envkit.model.rule_entry import RuleEntry
 from envkit.model.spec_codes import SPEC_CODES
 from envkit.rules import (
     alc,
+    con,
+    con_environment,
     drv,
     drv_failures,
     gpu,
@@ -52,6 +54,19 @@ RULES: tuple[Rule, ...] = (
     lib_loader.LIB007,
     lib_loader.LIB008,
     lib_cudnn.LIB009,
+    # What CON007 says of torch, TOR004 need not say again.
+    con_environment.CON006,
+    con_environment.CON007,
+    con.CON001,
+    con.CON002,
+    con.CON003,
+    con.CON004,
+    con.CON005,
+    con_environment.CON008,
+    con_environment.CON009,
+    con_environment.CON010,
+    con_environment.CON011,
+    con_environment.CON012,
     tor.TOR002,
     tor.TOR003,
     tor.TOR004,

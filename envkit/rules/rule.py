@@ -19,6 +19,7 @@ FAMILIES = {
     "TOR": "torch",
     "LIB": "libraries",
     "ALC": "CUDA caching allocator",
+    "CON": "environment against lock and spec",
     "SPC": "environment.yml",
 }
 

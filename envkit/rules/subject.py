@@ -23,6 +23,7 @@ from envkit.model.versions import (
     parse_driver,
     parse_torch,
 )
+from envkit.rules.agreement import Agreement
 from envkit.rules.cite import cite
 
 _CONDA_CHANNELS = ("pytorch", "conda-forge", "defaults", "nvidia", "anaconda", "main")
@@ -291,15 +292,22 @@ class Subject:
         looked_for = isinstance(self.facts.driver.version, Absent) and isinstance(
             self.facts.gpus.devices, (Known, Absent)
         )
-        return looked_for or self._never_published
+        return looked_for or self.never_published
 
     @cached_property
-    def _never_published(self) -> bool:
+    def never_published(self) -> bool:
         """Whether the build is for a CUDA older than any that this release was published for."""
         builds = tables.builds_for(self.torch.text) if self.torch is not None else ()
         if isinstance(builds, Unknown) or not builds or self.cuda_numbers is None:
             return False
         return self.cuda_numbers < min(parse_cuda(build.cuda) for build in builds)
+
+    # -- spec and lock ------------------------------------------------------------------------
+
+    @cached_property
+    def agreement(self) -> Agreement:
+        """The environment compared with its lock and its spec."""
+        return Agreement(self.facts)
 
     # -- packages -----------------------------------------------------------------------------
 

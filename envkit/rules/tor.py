@@ -14,6 +14,7 @@ from envkit.rules.fixes import (
     conda,
     newest_torch,
     pip_uninstall,
+    same_conda_torch,
 )
 from envkit.rules.import_failure import classify
 from envkit.rules.outcome import Fired, Outcome, fix, missing, passed, seen, skipped, undecided
@@ -109,8 +110,11 @@ def _cpu_on_gpu(subject: Subject, driver: Known[str]) -> Fired:
     advice = newest_torch(subject)
     names = ", ".join(sorted({one.name for one in subject.listed}))
     text = f"Install {advice}." if advice else "Install a CUDA build of torch."
+    command = advice.command if advice else None
     if "cpuonly" in subject.conda_packages:
         text += " Remove `cpuonly` first: it keeps every later install a CPU build."
+        if command is not None:
+            command = f"{conda(subject, 'remove', 'cpuonly')} && {command}"
     return Fired(
         reason="a CPU build on a machine with a working NVIDIA GPU",
         evidence=(
@@ -119,7 +123,7 @@ def _cpu_on_gpu(subject: Subject, driver: Known[str]) -> Fired:
             seen("driver", driver.value, driver.source),
             *_cpu_marks(subject),
         ),
-        fix=fix(text, advice.command if advice else None),
+        fix=fix(text, command),
     )
 
 
@@ -154,6 +158,15 @@ TOR003 = Rule(
 )
 
 # -- TOR004, TOR005 ---------------------------------------------------------------------------
+
+
+def _said_by_con007(subject: Subject) -> Outcome | None:
+    """Skip where a lock or spec was named and pip's torch lies over conda's."""
+    contract, overlaps = subject.facts.contract, value_of(subject.facts.files.overlaps) or ()
+    named = isinstance(contract.packages, Known) or isinstance(contract.dependencies, Known)
+    if named and any(one.name == "torch" for one in overlaps):
+        return skipped("CON007 says it")
+    return None
 
 
 def _tor004(subject: Subject) -> Outcome:
@@ -195,10 +208,10 @@ def _by_pip(subject: Subject, wheels: list[PipDistribution]) -> list[str]:
 def _one_torch(subject: Subject, *, by_conda: bool) -> Fix:
     if not by_conda:
         return fix("Remove all copies, PYTHONPATH and user site included; install one.")
-    again = conda(subject, "install", "--force-reinstall", "pytorch")
+    again = same_conda_torch(subject)
     return fix(
         "Make the environment afresh; or remove pip's copy and let conda install its own.",
-        f"{pip_uninstall(subject, 'torch')} && {again}",
+        f"{pip_uninstall(subject, 'torch')} && {again}" if again else None,
     )
 
 
@@ -232,6 +245,7 @@ TOR004 = Rule(
     title="Two torches in one environment",
     severity=Severity.WARNING,
     check=_tor004,
+    gate=_said_by_con007,
     requires=("TOR001",),
     url="https://docs.conda.io/projects/conda/en/stable/user-guide/tasks/manage-environments.html",
 )

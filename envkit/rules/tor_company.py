@@ -10,12 +10,14 @@ from packaging.version import InvalidVersion, Version
 from envkit.compat import python_series, tables
 from envkit.compat.tables import NumpyGeneration, Release, Unknown
 from envkit.model.finding import Severity
-from envkit.model.observed import Absent, Known, value_of
+from envkit.model.observed import Absent, Known, Unreadable, value_of
 from envkit.model.versions import parse_torch
 from envkit.rules import companions, extensions
 from envkit.rules.cite import cite
 from envkit.rules.fixes import change_package, newest_torch
+from envkit.rules.memory import did_fail, what_did_not_fit
 from envkit.rules.outcome import Fired, Outcome, fix, missing, passed, seen, skipped, undecided
+from envkit.rules.requirements import satisfies
 from envkit.rules.rule import Rule
 from envkit.rules.subject import Subject, source_of
 
@@ -170,9 +172,10 @@ TOR008 = Rule(
 
 
 def _tor009(subject: Subject) -> Outcome:
-    failed = [one for one in subject.self_tests if one.status == "fail"]
     of_others = companions.failed_tests(subject)
-    failed = [one for one in failed if one not in of_others]
+    failed = [one for one in subject.self_tests if did_fail(subject, one) and one not in of_others]
+    if not failed and (short := what_did_not_fit(subject)):
+        return undecided(f"torch.self_tests: {short}")
     if not failed:
         ran = [one for one in subject.self_tests if one.status == "pass"]
         return (
@@ -218,7 +221,7 @@ def _tor010(subject: Subject) -> Outcome:
     pinned = extensions.pin_of(subject, "triton")
     if pinned is None:
         return undecided("pip.distributions: nothing says which triton this torch wants")
-    if extensions.satisfies(installed, pinned.specifier):
+    if satisfies(installed, pinned.specifier):
         return passed(f"triton {installed} is what torch asks for")
     return Fired(
         reason=f"triton {installed}, and torch asks for {pinned.specifier}",
@@ -341,6 +344,10 @@ def _tor013(subject: Subject) -> Outcome:
     if subject.cuda_works is False:
         return skipped("CUDA does not work here")
     found = extensions.regressions(subject)
+    for name in extensions.REGRESSED.get(subject.torch.release[:2], ()) if not found else ():
+        fact = getattr(subject.facts.torch, name)
+        if isinstance(fact, Unreadable):
+            return missing(f"torch.{name}", fact)
     if not found:
         return passed("no memory regression of this version is known")
     return Fired(

@@ -13,6 +13,7 @@ from envkit.model.finding import Check, Finding, Severity, Status
 from envkit.model.observed import NOT_RECORDED, Absent, NotApplicable, Unreadable, value_of
 from envkit.model.report import Verdict
 from envkit.rules.engine import observed
+from envkit.rules.memory import no_room_to_start, what_did_not_fit
 from envkit.rules.registry import BY_CODE
 from envkit.rules.subject import Subject
 
@@ -68,7 +69,8 @@ def decide(
     failing = [one for one in findings if _fails(one, fail_on)]
     if failing:
         return Verdict(status="fail", exit_code=1, headline=_fail_headline(failing))
-    if subject.needs_gpu and not probes.on_gpu and _cannot_use_a_gpu(subject):
+    no_gpu = subject.needs_gpu and not probes.on_gpu and _cannot_use_a_gpu(subject)
+    if no_gpu and not no_room_to_start(subject):
         headline = f"A GPU is needed, and {subject.torch_text} cannot use one here."
         return Verdict(status="fail", exit_code=1, headline=headline)
     blocked = _blocked(subject, findings, checks, probes=probes, fail_on=fail_on)
@@ -102,6 +104,9 @@ def _blocked(
         return Blocked(code="", reason="nothing in it can be judged")
     if any(one.code == "TOR001" for one in findings):
         return Blocked(code="TOR001", reason="torch is not installed in the target")
+    full = _full_gpu(subject, findings, probes)
+    if full is not None:
+        return full
     if probes.outcome == "incomplete":
         return Blocked(code="", reason=probes.reason or "the probes did not finish")
     tried = not isinstance(subject.facts.torch.cuda_available, NotApplicable)
@@ -115,6 +120,18 @@ def _blocked(
         unknown = [one for one in unknown if live and _matters(subject.facts, one)]
     first = next(iter(unknown), None)
     return None if first is None else Blocked(code=first.code, reason=first.reason)
+
+
+def _full_gpu(subject: Subject, findings: Sequence[Finding], probes: Probes) -> Blocked | None:
+    """Say that something found no room on the GPU, and that others hold its memory if they do."""
+    said = what_did_not_fit(subject)
+    if not said and probes.outcome == "incomplete" and "memory" in probes.reason:
+        said = probes.reason
+    if not said:
+        return None
+    if not any(one.code == "GPU006" for one in findings):
+        return Blocked(code="", reason=said)
+    return Blocked(code="GPU006", reason=f"{said}; other processes hold it")
 
 
 def _matters(facts: Facts, check: Check) -> bool:

@@ -36,6 +36,7 @@ from envkit.model.observed import (
     Unreadable,
 )
 from envkit.sources.collect_env_text import (
+    clean,
     conda_rows,
     fields_of,
     first_line,
@@ -48,9 +49,11 @@ from envkit.sources.process_env import allowed
 _GPU: Final = re.compile(r"GPU (\d{1,3}): ([^\n]+?)(?=\s*(?:GPU \d{1,3}: |\n|$))")
 _MIG: Final = re.compile(r"^[ \t>|]*MIG \d+g\.\d+gb", re.MULTILINE)
 _VARIABLE: Final = re.compile(r"^[ \t>|]*([A-Z][A-Z0-9_]{2,60})=(.*)$", re.MULTILINE)
-_VERSION: Final = re.compile(r"\d[\w.+!-]*")
+#: A value is a whole word: what goes on after it (`2,5.1`) is no version that anybody can read.
+_END: Final = r"(?![^\s<;)\]|])"
+_VERSION: Final = re.compile(r"\d[\w.+!-]*" + _END)
 _PYTHON: Final = re.compile(r"\d+\.\d+(?:\.\d+)?\S*")
-_NUMBER: Final = re.compile(r"\d+(?:\.\d+)+")
+_NUMBER: Final = re.compile(r"\d+(?:\.\d+)+" + _END)
 _NO_CUDA: Final = re.compile(r"No CUDA(?!\S)")
 _COULD_NOT: Final = re.compile(r"Could not collect(?!\S)")
 _YES_NO: Final = re.compile(r"(?:True|False)(?!\S)")
@@ -58,7 +61,7 @@ _YES_NO: Final = re.compile(r"(?:True|False)(?!\S)")
 
 def read_collect_env(text: str) -> Facts:
     """Read what a paste says; what it does not say stays not recorded."""
-    fields = fields_of(text.replace("\r\n", "\n").replace("\r", "\n"))
+    fields = fields_of(clean(text))
     pip = _pip(fields)
     conda = _conda(fields)
     return Facts(

@@ -62,6 +62,16 @@ _LABEL: Final = re.compile(
     + r"))[ \t]*:|^[ \t>|]*(?P<header>Versions of relevant libraries|Environment Variables)[ \t]*$",
     re.MULTILINE,
 )
+#: What terminals and web pages put between the characters of a text: colours and links of a
+#: terminal, other control characters, marks of no width. A word is whole again without them.
+_INVISIBLE: Final = re.compile(
+    r"\x1b\][^\x07\x1b\n]{0,2000}(?:\x07|\x1b\\)"
+    r"|\x1b\[[0-9;:?<=>!]{0,40}[@-~]"
+    r"|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]"
+)
+_LINE_ENDS: Final = re.compile(r"\r\n?|[\x85\u2028\u2029]")
+#: Blanks of other widths, and the colon of a Chinese keyboard or a translated page.
+_LIKE_ASCII: Final = str.maketrans({"\u00a0": " ", "\u202f": " ", "\u3000": " ", "\uff1a": ":"})
 _PIP: Final = re.compile(r"\[pip3?\][ \t]+([A-Za-z0-9][\w.-]*)==([^\s\[]+)")
 _CONDA: Final = re.compile(
     r"\[conda\][ \t]+([\w.-]+)[ \t]+([\w.+!-]+)(?:[ \t]+(\S+))?(?:[ \t]+([\w./:-]+))?"
@@ -85,8 +95,20 @@ class CondaRow(NamedTuple):
     channel: str
 
 
+def clean(text: str) -> str:
+    """Return a text without what cannot be seen, its line ends and blanks as this tool wrote them.
+
+    Cleaning twice is the same as cleaning once.
+    """
+    text = _LINE_ENDS.sub("\n", text)
+    if text.isascii() and "\x1b" not in text and text.replace("\n", "").isprintable():
+        return text
+    return _INVISIBLE.sub("", text).translate(_LIKE_ASCII)
+
+
 def is_collect_env(text: str) -> bool:
     """Tell whether a text holds enough of what only this tool prints: labels, or its list."""
+    text = clean(text)
     seen = {found["own"] or found["header"] for found in _LABEL.finditer(text)} & {*_OWN_LABELS}
     listed = "torch" in {canonicalize_name(name) for name, _ in _PIP.findall(text)}
     return len(seen) >= _ENOUGH_LABELS or _TELLING_LABEL in seen or listed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from envkit.sources.redacted import clipped, escape_control, without_credentials
@@ -24,8 +25,18 @@ def channel_name(url: str, channel: str = "") -> str:
         channel: what the record itself says, a name or an address with or without the platform.
 
     """
-    address = without_credentials(url if "://" in url else channel).strip()
-    address = _SUBDIR.sub("", _ARCHIVE.sub("", address)).rstrip("/")
+    address = url if "://" in url else channel
+    # Packages of one channel and platform share everything up to the last slash.
+    folder, _, file = address.rpartition("/")
+    if "?" in file or "#" in file or not file.endswith((".conda", ".tar.bz2")):
+        return _named(address)
+    return _named(folder)
+
+
+@lru_cache(maxsize=1024)
+def _named(address: str) -> str:
+    address = _ARCHIVE.sub("", without_credentials(address).strip())
+    address = _SUBDIR.sub("", address).rstrip("/")
     named = _NAMED_HOST.match(address)
     name = named.group(1) if named else address
     if _DEFAULTS.match(name):

@@ -8,8 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
 from envkit.errors import UsageError
 from envkit.sources.files import NotRead, is_file, is_folder, list_folder, read_bytes, read_text
 from envkit.sources.redacted import clipped, escape_control
@@ -127,6 +125,8 @@ def _configured(file: Path, environ: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _yaml(content: bytes) -> Any:
+    import yaml  # noqa: PLC0415 (only where there is such a file)
+
     # A file that conda could not read either names no folders.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:

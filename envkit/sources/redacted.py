@@ -26,6 +26,8 @@ _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 def without_credentials(text: str) -> str:
     """Remove user names, tokens, queries and fragments from every address in a text."""
+    if "://" not in text or not any(mark in text for mark in ("@", "/t/", "?", "#")):
+        return text
     text = _USER_IN_URL.sub(r"\g<scheme>", text)
     text = _TOKEN_IN_PATH.sub(r"\g<host>", text)
     return _QUERY.sub(r"\g<address>", text)
@@ -48,6 +50,8 @@ def shorten_home(text: str, homes: Sequence[str]) -> str:
 
 def escape_control(text: str, *, keep: str = "") -> str:
     r"""Write control characters as `\x1b`, `\u202e`; those in `keep` stay."""
+    if text.isascii() and text.isprintable():
+        return text  # as most are, in environments of a thousand packages
     visible = _SURROGATE.sub("\ufffd", text)
     return _CONTROL.sub(lambda found: _escaped(found.group(), keep), visible)
 

@@ -152,9 +152,20 @@ def _check_values(settings: Settings) -> None:
         if not _CODE.fullmatch(waiver.code):
             message = f"waivers[{number}].code: {waiver.code!r} is not the code of a finding"
             raise ValueError(message)
+        if _is_unknown(waiver.code):
+            message = f"waivers[{number}].code: there is no rule {waiver.code}"
+            raise ValueError(message)
         if not waiver.reason.strip():
             message = f"waivers[{number}].reason: a waiver needs a reason"
             raise ValueError(message)
+
+
+def _is_unknown(code: str) -> bool:
+    """Whether a code is of a family that rules judge, and of none of its rules."""
+    from envkit.rules.registry import BY_CODE  # noqa: PLC0415 (only where something is waived)
+    from envkit.rules.rule import FAMILIES  # noqa: PLC0415
+
+    return code[:3] in FAMILIES and code not in BY_CODE
 
 
 def _from_variables(variables: Mapping[str, str]) -> Settings:

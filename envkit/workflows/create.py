@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-import platform as machine
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -33,6 +31,7 @@ from envkit.specs.package_files import check_files
 from envkit.specs.prefix_records import complete_records, with_scripts, write_origin, write_state
 from envkit.specs.resolve import resolve_spec
 from envkit.specs.solvers import EXTRA, has_module
+from envkit.workflows.conda_platform import host_platform
 
 #: conda's packages have room for so long a path in their binaries.
 LONGEST_PREFIX = 255
@@ -70,7 +69,7 @@ def create(request: CreateRequest, tell: OnProgress) -> InstalledLock:
     """
     prefix = _new_prefix(request.prefix)
     source = _read_source(request.spec)
-    platform = _host_platform()
+    platform = host_platform()
     packages = source.lock.packages(platform)
     _refuse_other(source, platform)
     if not has_module("rattler"):
@@ -88,7 +87,7 @@ def create(request: CreateRequest, tell: OnProgress) -> InstalledLock:
 
 
 def _install(source: _Source, folder: Path, request: CreateRequest, tell: OnProgress) -> None:
-    platform = _host_platform()
+    platform = host_platform()
     wanted = Installation(
         packages=source.lock.packages(platform),
         platform=platform,
@@ -153,13 +152,6 @@ def _origin(source: _Source, platform: str, count: int, scripts: tuple[str, ...]
         lock_sha256=hashlib.sha256(source.content).hexdigest(),
         scripts_not_run=scripts,
     )
-
-
-def _host_platform() -> str:
-    system = {"linux": "linux", "darwin": "osx", "win32": "win"}.get(sys.platform, sys.platform)
-    found = machine.machine().lower()
-    arch = {"x86_64": "64", "amd64": "64"}.get(found, found)
-    return f"{system}-{arch}"
 
 
 def _absolute(prefix: Path) -> Path:

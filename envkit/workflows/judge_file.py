@@ -6,10 +6,9 @@ that it gave when it was made, unless the rules have changed since.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 import msgspec
 
@@ -23,10 +22,9 @@ from envkit.sources.collect_env import read_collect_env
 from envkit.sources.collect_env_text import MAX_PASTE_CHARS, is_collect_env
 from envkit.sources.machine_profile import facts_of
 from envkit.workflows.conclude import conclude, now
+from envkit.workflows.input_bytes import read_input, read_text
 from envkit.workflows.request import VerifyRequest
 
-#: Byte order marks: PowerShell's `>` writes UTF-16.
-_MARKS: Final = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
 _NEXT_STEP: Final = (
     "--from takes a report (envkit verify -o FILE), the output of `python -m "
     "torch.utils.collect_env`, or a machine profile (envkit.machine/1)."
@@ -41,7 +39,7 @@ def judge_file(name: str, request: VerifyRequest, *, clock: Callable[[], str] = 
 
     """
     origin = "standard input" if name == "-" else Path(name).name
-    text = _text(read_input(name), origin)
+    text = read_text(read_input(name, _NEXT_STEP), origin, _NEXT_STEP)
     if not text.lstrip().startswith("{"):
         return judge_recorded(_paste(text, origin), request, origin=origin, created=clock())
     plain = text.encode()
@@ -88,45 +86,6 @@ def judge_recorded(facts: Facts, request: VerifyRequest, *, origin: str, created
         label=request.label,
         fingerprint=None,
     )
-
-
-def read_input(name: str) -> bytes:
-    """Read a file or standard input whole, up to the largest document there can be."""
-    limit_bytes = codec.MAX_DOCUMENT_BYTES
-    try:
-        if name == "-":
-            content = _read(sys.stdin.buffer, limit_bytes) if sys.stdin is not None else b""
-        else:
-            with Path(name).open("rb") as file:
-                content = _read(file, limit_bytes)
-    except (OSError, ValueError) as error:
-        said = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        message = f"{name} cannot be read: {said}."
-        raise InputError(message, next_step=_NEXT_STEP) from error
-    if len(content) > limit_bytes:
-        message = f"{name} is larger than {limit_bytes >> 20} MiB."
-        raise InputError(message, next_step=_NEXT_STEP)
-    return content
-
-
-def _read(file: BinaryIO, limit_bytes: int) -> bytes:
-    return file.read(limit_bytes + 1)
-
-
-def _text(content: bytes, origin: str) -> str:
-    encoding = next((name for mark, name in _MARKS if content.startswith(mark)), "utf-8")
-    try:
-        text = content.decode(encoding)
-    except UnicodeDecodeError as error:
-        # A paste may have a stray byte. In a document that would be another value than was meant.
-        if encoding == "utf-16" or content.lstrip().startswith(b"{"):
-            raise _not_ours(origin, f"it is not {encoding.upper()}: {error.reason}") from error
-        text = content.decode("utf-8", "replace")
-    if "\0" in text:
-        raise _not_ours(origin, "it is a binary file")
-    if not text.strip():
-        raise _not_ours(origin, "it is empty")
-    return text
 
 
 def _schema(value: Any, origin: str) -> str:

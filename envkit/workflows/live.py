@@ -6,8 +6,12 @@ import getpass
 import platform
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
-from envkit.model.facts import Facts
+import msgspec
+
+from envkit.model.facts import Facts, TorchFacts
+from envkit.model.observed import NotApplicable
 from envkit.model.report import Target
 from envkit.probes.events import ChildRequest
 from envkit.probes.launch import ChildRun, run_child
@@ -23,8 +27,18 @@ from envkit.sources.target import choose_target
 from envkit.sources.torch_build import read_torch_build
 from envkit.workflows.child_answer import add_answer
 from envkit.workflows.conclude import now
+from envkit.workflows.contract import Named, find_contract
+from envkit.workflows.contract_facts import contract_facts
 from envkit.workflows.fingerprint import build_fingerprint
-from envkit.workflows.verify import OnProgress, Readers
+from envkit.workflows.prefix_check import check_deeply, check_names
+from envkit.workflows.verify import OnProgress, Readers, Tell
+
+NO_TORCH_FACTS: Final = TorchFacts(
+    **dict.fromkeys(
+        TorchFacts.__struct_fields__,
+        NotApplicable(reason="the target has no interpreter", source="choice of the target"),
+    )
+)
 
 
 def live_readers(
@@ -39,6 +53,17 @@ def live_readers(
     def child(python: Path, request: ChildRequest, on_progress: OnProgress) -> ChildRun:
         return run_child(python, request, env=environ, on_progress=on_progress)
 
+    def compared(target: Target, named: Named, facts: Facts) -> Facts:
+        return msgspec.structs.replace(
+            facts,
+            contract=contract_facts(named, facts.conda, environ),
+            files=check_names(prefix_of(target), facts.conda, facts.pip),
+        )
+
+    def deeply(target: Target, facts: Facts, tell: Tell) -> Facts:
+        files = check_deeply(prefix_of(target), facts.conda, facts.pip, tell)
+        return msgspec.structs.replace(facts, files=files)
+
     def imported(target: Target, facts: Facts, run: ChildRun) -> Facts:
         return add_answer(facts, run, prefix=prefix_of(target), environ=environ)
 
@@ -46,6 +71,9 @@ def live_readers(
         choose=lambda: choose_target(name=name, prefix=prefix, python=python, environ=environ),
         driver_and_gpus=lambda: read_driver_and_gpus(environ),
         files=lambda target: read_files(target, environ),
+        contract=lambda asked, target: find_contract(asked, target, environ),
+        compared=compared,
+        deeply=deeply,
         child=child,
         imported=imported,
         fingerprint=build_fingerprint,
@@ -67,7 +95,9 @@ def read_files(target: Target, environ: Mapping[str, str]) -> Facts:
         python=read_python(prefix, python, conda, homes=homes),
         conda=conda,
         pip=pip,
-        torch=read_torch_build(prefix, conda, pip, environ),
+        torch=(
+            read_torch_build(prefix, conda, pip, environ) if python is not None else NO_TORCH_FACTS
+        ),
     )
 
 

@@ -11,6 +11,7 @@ import msgspec
 from envkit.errors import UsageError
 from envkit.model.facts import FailOnName, RequestFacts, Scalar, Waiver
 from envkit.model.observed import Known, NotApplicable, Observed
+from envkit.workflows.asked import Asked
 from envkit.workflows.config import Configuration, check_device, check_timeout
 
 DEFAULT_TIMEOUT_S: Final = 300.0
@@ -33,6 +34,8 @@ class VerifyRequest(msgspec.Struct, frozen=True, kw_only=True):
     fail_on: Known[FailOnName] = Known(value="error", source="default")
     waivers: tuple[Waiver, ...] = ()
     waivers_source: str = "no configuration"
+    contract: Asked = Asked()
+    """Spec and lock that the environment is judged by."""
 
     def facts(self, suite: Observed[str]) -> RequestFacts:
         """Return the request as facts, with the suite that was run."""
@@ -73,6 +76,12 @@ def request_from(options: Mapping[str, Any], configuration: Configuration) -> Ve
         fail_on=configuration.pick(options["fail_on"], "fail_on", "error"),
         waivers=configuration.waivers(),
         waivers_source=configuration.path.name if configuration.path else "no configuration",
+        contract=Asked(
+            spec=options["spec"],
+            lock=options["lock"],
+            strict=bool(options["strict"]),
+            deep=bool(options["deep"]),
+        ),
     )
 
 

@@ -6,7 +6,6 @@ torch starts in the target's interpreter. The readers are handed in, so that tes
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,9 +21,12 @@ from envkit.model.report import Report, Target
 from envkit.probes.events import ChildRequest, Progress, Stage
 from envkit.probes.launch import ChildRun
 from envkit.render.redact import Identity, redact_document, redact_reasons
+from envkit.workflows.asked import Asked
 from envkit.workflows.background import Background
 from envkit.workflows.child_answer import probes_problem
 from envkit.workflows.conclude import conclude
+from envkit.workflows.contract import Named
+from envkit.workflows.contract_facts import asked_facts
 from envkit.workflows.fingerprint import conformity_of
 from envkit.workflows.request import NO_FINGERPRINT, VerifyRequest
 
@@ -52,6 +54,12 @@ class Readers:
     driver_and_gpus: Callable[[], tuple[DriverFacts, GpuFacts]]
     files: Callable[[Target], Facts]
     """Host, variables, Python, conda, pip and torch as files describe them."""
+    contract: Callable[[Asked, Target], Named]
+    """The spec and the lock that were named; raises for what the user named and is not there."""
+    compared: Callable[[Target, Named, Facts], Facts]
+    """Adds what the environment is to be, and what pip did to conda's packages."""
+    deeply: Callable[[Target, Facts, Tell], Facts]
+    """Adds how the files of the environment compare with their records."""
     child: Callable[[Path, ChildRequest, OnProgress], ChildRun]
     imported: Callable[[Target, Facts, ChildRun], Facts]
     """Adds to the facts of the files what the interpreter and torch said."""
@@ -80,27 +88,21 @@ def verify(request: VerifyRequest, readers: Readers, tell: Tell) -> Report:
 def _look(
     target: Target, request: VerifyRequest, readers: Readers, tell: Tell
 ) -> tuple[Facts, Fingerprint | None]:
-    driver_and_gpus = Background(readers.driver_and_gpus)
+    driver_and_gpus = _DriverAndGpus(readers.driver_and_gpus, tell)
     files = Background(lambda: readers.files(target))
-    too_late = threading.Event()
-
-    def on_progress(event: Progress | Stage) -> None:
-        if isinstance(event, Stage) and event.name == USES_GPU and not driver_and_gpus.done:
-            too_late.set()
-        _tell(event, tell)
-
-    run = _run_child(target, request, readers, on_progress)
-    facts, fingerprint = files.result(), None
+    named = readers.contract(request.contract, target)  # before minutes of work, not after
+    run = _run_child(target, request, readers, driver_and_gpus.on_progress)
+    facts, fingerprint = readers.compared(target, named, files.result()), None
     if run is not None:
         facts = readers.imported(target, facts, run)
         fingerprint = readers.fingerprint(
             run, challenge=request.challenge, processor=value_of(facts.host.cpu_model)
         )
         facts = _with_conformity(facts, fingerprint)
+    if request.contract.deep:
+        facts = readers.deeply(target, facts, tell)
     driver, gpus = driver_and_gpus.result()
-    if too_late.is_set():
-        gpus = _without_use(gpus)
-    asked = request.facts(_suite_fact(request, run, fingerprint))
+    asked = asked_facts(request.facts(_suite_fact(request, run, fingerprint)), named)
     return msgspec.structs.replace(facts, request=asked, driver=driver, gpus=gpus), fingerprint
 
 
@@ -121,11 +123,27 @@ def _run_child(
     return readers.child(Path(target.python), wanted, on_progress)
 
 
-def _tell(event: Progress | Stage, tell: Tell) -> None:
-    if isinstance(event, Progress):
-        tell(event.done, event.total, event.name)
-    else:
-        tell(0, 0, event.name.replace("_", " "))
+class _DriverAndGpus:
+    """They are read beside the child; whether that was before it used a GPU itself."""
+
+    def __init__(self, read: Callable[[], tuple[DriverFacts, GpuFacts]], tell: Tell) -> None:
+        self._reading = Background(read)
+        self._tell = tell
+        self._too_late = False
+
+    def on_progress(self, event: Progress | Stage) -> None:
+        """Pass on how far the child is."""
+        if isinstance(event, Progress):
+            self._tell(event.done, event.total, event.name)
+            return
+        if event.name == USES_GPU and not self._reading.done:
+            self._too_late = True
+        self._tell(0, 0, event.name.replace("_", " "))
+
+    def result(self) -> tuple[DriverFacts, GpuFacts]:
+        """Wait for the facts."""
+        driver, gpus = self._reading.result()
+        return driver, _without_use(gpus) if self._too_late else gpus
 
 
 def _without_use(gpus: GpuFacts) -> GpuFacts:

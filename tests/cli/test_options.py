@@ -15,12 +15,17 @@ GOLDEN = Path(__file__).parent / "golden"
 EVERYWHERE = ["-q, --quiet", "-v, --verbose", "--color", "--no-progress", "-V, --version"]
 OPTIONS = {
     "verify": [
-        *("-n, --name", "-p, --prefix", "--python", "--suite", "--no-fingerprint", "--device"),
+        *("-n, --name", "-p, --prefix", "--python", "--spec", "--lock"),
+        *("--strict", "--deep", "--suite", "--no-fingerprint", "--device"),
         *("--set", "--timeout", "--challenge", "--label", "-o", "--from", "--fail-on"),
         *("--exit-zero", "--format", "--json"),
         *EVERYWHERE,
     ],
     "lint": ["--format", "--json", "-o", "--fail-on", "--exit-zero", *EVERYWHERE],
+    "diff": [
+        *("--require", "--confirm", "--python", "-o", "--exit-zero", "--format", "--json"),
+        *EVERYWHERE,
+    ],
     "lock": [
         *("--check", "--update", "--solver", "--mirror", "--platform", "--format", "--json"),
         *EVERYWHERE,

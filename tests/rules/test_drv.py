@@ -15,6 +15,7 @@ from judged import (
     SKIP,
     UNKNOWN,
     UNREADABLE,
+    codes,
     error,
     failed,
     finding,
@@ -184,3 +185,9 @@ def test_how_to_revive_a_driver_depends_on_the_platform(os: str, words: str) -> 
     found = finding("DRV008", **changes, host_os=os)
     assert found.fix.command is not None
     assert words in found.fix.command
+
+
+def test_a_cpu_build_known_by_its_version_alone_is_no_broken_driver() -> None:
+    changes = {**CPU_BUILD, "torch_cuda": NOT_KNOWN}
+    assert "TOR003" in codes(**changes)
+    assert not {"DRV001", "DRV002", "DRV008", "GPU002"} & {*codes(**changes)}

@@ -20,6 +20,7 @@ PROMISED = {
     "TOR": range(1, 14),
     "LIB": range(1, 10),
     "ALC": range(1, 6),
+    "CON": range(1, 13),
     "SPC": range(1, 18),
 }
 
@@ -46,7 +47,7 @@ def test_there_is_no_page_without_a_rule() -> None:
 
 def test_codes_named_on_a_page_exist() -> None:
     for rule in listing():
-        named = set(re.findall(r"\b(?:DRV|GPU|TOR|LIB|ALC|SPC)\d{3}\b", page(rule)))
+        named = set(re.findall(r"\b(?:DRV|GPU|TOR|LIB|ALC|CON|SPC)\d{3}\b", page(rule)))
         assert named <= set(ENTRIES), rule.code
 
 

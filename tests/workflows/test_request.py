@@ -18,6 +18,10 @@ NOTHING: dict[str, Any] = {
     "challenge": None,
     "label": None,
     "fail_on": None,
+    "spec": None,
+    "lock": None,
+    "strict": None,
+    "deep": None,
 }
 
 
@@ -42,6 +46,17 @@ def test_flags_win() -> None:
     facts = request.facts(NO_FINGERPRINT)
     assert facts.needs_gpu == Known(value=True, source="--device")
     assert facts.fail_on == Known(value="unknown", source="--fail-on")
+
+
+def test_spec_and_lock_are_passed_on() -> None:
+    given = {**NOTHING, "spec": "vit", "lock": "conda-lock.yml", "strict": True, "deep": True}
+    asked = request_from(given, Configuration()).contract
+    assert (asked.spec, asked.lock, asked.strict, asked.deep) == (
+        "vit",
+        "conda-lock.yml",
+        True,
+        True,
+    )
 
 
 def test_switches_of_torch() -> None:

@@ -1,0 +1,45 @@
+"""`envkit oom`: the out-of-memory messages of a log, explained."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from envkit.cli.command import EnvkitCommand, Terminal, format_options, terminal_options
+from envkit.cli.written import write_document
+from envkit.render.style import Style
+from envkit.workflows.oom import explain_oom
+
+EXAMPLES = """\
+envkit oom train.log
+python train.py 2>&1 | envkit oom -
+envkit oom --json train.log"""
+
+
+@click.command(cls=EnvkitCommand, name="oom", examples=EXAMPLES)
+@click.argument("log", metavar="FILE|-")
+@click.option("-o", "output", metavar="FILE", help="Write it there; a name in .json is JSON.")
+@format_options("text", "json")
+@terminal_options
+def command(**options: Any) -> int:
+    """Explain an out-of-memory message or a whole log.
+
+    Reads torch's messages of every release, wrapped, prefixed or cut off, as many as there are.
+    Says what fills the card, which kind of failure it is, and what to do, most likely first.
+    """
+    terminal = Terminal(
+        quiet=options["quiet"],
+        verbose=options["verbose"],
+        color=options["color"],
+        no_progress=options["no_progress"],
+    )
+    found = explain_oom(options["log"])
+
+    def draw(style: Style) -> str:
+        from envkit.render.oom_text import render_oom_text  # noqa: PLC0415 (rich, only to draw)
+
+        return render_oom_text(found, style)
+
+    write_document(found, draw, options, terminal)
+    return 0

@@ -1,0 +1,1 @@
+"""What differs between machines and environments, and which difference is the cause; pure."""

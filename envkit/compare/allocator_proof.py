@@ -1,0 +1,148 @@
+"""Proof without a GPU that allocator settings make a difference: both replayed in the model.
+
+The exercises of a fingerprint say which operations were carried out and which counters each one
+moved. The model, given the same operations under each side's settings, must give each side's
+counters; then nothing but the settings is needed to explain the difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from envkit.allocator import MODEL_VERSION, CachingAllocator, ConfigError, OutOfMemory
+from envkit.compare.contrast import Contrast
+from envkit.model.finding import Evidence
+from envkit.model.fingerprint import Fingerprint
+from envkit.model.versions import parse_torch
+
+#: Memory of the device where the fingerprint does not say it; no exercise comes near it.
+_TOTAL_BYTES: Final = 80 << 30
+SETTINGS_TEXT: Final = "PYTORCH_CUDA_ALLOC_CONF"
+
+
+class Proof(msgspec.Struct, frozen=True, kw_only=True):
+    """How the model's answers compare with what both sides measured."""
+
+    exercises: int
+    """Exercises that differ between the two sides."""
+    explained: int
+    """Of these, those in which the model gives each side's counters under its settings."""
+    first_unlike: str = ""
+
+
+def prove(contrast: Contrast) -> Evidence | None:
+    """Replay the exercises that differ under both settings; None where that cannot be done."""
+    one, other = contrast.one.fingerprint, contrast.other.fingerprint
+    if one is None or other is None:
+        return None
+    names = [d.key for d in contrast.differences("allocator") if d.key in one.layers.allocator]
+    if not names:
+        return None
+    try:
+        proof = _prove(one, other, names)
+    except (ConfigError, ValueError) as error:
+        seen = f"not possible: {error}"
+        return Evidence(what="replay in the model", seen=seen, source="envkit.allocator")
+    return Evidence(
+        what="replay in the model",
+        seen=_said(proof),
+        source=f"envkit.allocator, model version {MODEL_VERSION}",
+    )
+
+
+def _prove(one: Fingerprint, other: Fingerprint, names: Sequence[str]) -> Proof:
+    explained, unlike = 0, ""
+    for name in names:
+        fault = _unlike(one, name) or _unlike(other, name)
+        explained += not fault
+        unlike = unlike or fault
+    return Proof(exercises=len(names), explained=explained, first_unlike=unlike)
+
+
+def _said(proof: Proof) -> str:
+    if proof.explained == proof.exercises:
+        return (
+            f"proved: under each side's settings the model gives that side's counters, in all "
+            f"{proof.exercises} exercises that differ"
+        )
+    return (
+        f"in {proof.explained} of {proof.exercises} exercises that differ the model gives each "
+        f"side's counters under its settings; not in {proof.first_unlike}"
+    )
+
+
+def _unlike(fingerprint: Fingerprint, name: str) -> str:
+    """Name the first operation in which the model does not give what was measured."""
+    result = fingerprint.layers.allocator.get(name)
+    steps = ((result.values if result is not None else None) or {}).get("steps", [])
+    model = _model(fingerprint)
+    held: dict[int, int] = {}
+    last: Mapping[str, int] = {}
+    for number, step in enumerate(steps, 1):
+        carry_out(step["op"], model, held, _total(fingerprint))
+        now = model.memory_stats()
+        for counter, value in step["counters"].items():
+            if now.get(counter) != value:
+                return f"{name} at operation {number}, {step['op']}: {counter}"
+        last = now
+    return "" if last else f"{name}: no operation is recorded"
+
+
+def carry_out(
+    text: str, allocator: CachingAllocator, held: dict[int, int], total_bytes: int
+) -> None:
+    """Carry out one operation as an exercise writes it, `malloc 3 1048576 0`.
+
+    Args:
+        text: the operation.
+        allocator: the model.
+        held: address of every allocation by its number; changed.
+        total_bytes: memory of the device, of which a limit is a fraction.
+
+    Raises:
+        ValueError: it is no operation.
+
+    """
+    verb, *words = text.split()
+    numbers = [int(word) for word in words]
+    match verb, numbers:
+        case "malloc", [number, size, stream]:
+            _malloc(allocator, held, number, (size, stream))
+        case "free", [number]:
+            if number in held:
+                allocator.free(held.pop(number))
+        case "record_stream", [number, stream]:
+            if number in held:
+                allocator.record_stream(held[number], stream)
+        case "limit", [size]:
+            allocator.set_memory_fraction(size / total_bytes if size else 1.0)
+        case (("synchronize" | "empty_cache" | "reset_peak"), []):
+            getattr(allocator, verb)()
+        case _:
+            message = f"{text[:60]!r} is no operation of an exercise"
+            raise ValueError(message)
+
+
+def _malloc(
+    allocator: CachingAllocator, held: dict[int, int], number: int, asked: tuple[int, int]
+) -> None:
+    try:
+        held[number] = allocator.malloc(*asked)
+    except OutOfMemory:
+        return  # some exercises run out on purpose
+
+
+def _model(fingerprint: Fingerprint) -> CachingAllocator:
+    text = str(fingerprint.key.settings.get(SETTINGS_TEXT, ""))
+    release = parse_torch(fingerprint.key.torch).release[:2]
+    return CachingAllocator(text, total_memory=_total(fingerprint), version=release)
+
+
+def _total(fingerprint: Fingerprint) -> int:
+    context = fingerprint.layers.context.get("context.memory")
+    values: dict[str, Any] = (context.values if context is not None else None) or {}
+    total = values.get("torch_total_bytes", values.get("total_bytes"))
+    return total if isinstance(total, int) and total > 0 else _TOTAL_BYTES

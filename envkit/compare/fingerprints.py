@@ -1,0 +1,208 @@
+"""Two or more fingerprints, layer by layer and probe by probe, over what is exact on all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
+from typing import Any, Final
+
+import msgspec
+
+from envkit.compare.comparability import Ground
+from envkit.compare.layer import Collector, Kind, LayerResult, Lost
+from envkit.compare.peaks import CONTEXT_TOLERANCE_BYTES, take_near, take_peaks
+from envkit.compare.streams import shape
+from envkit.model.documents import Comparable
+from envkit.model.fingerprint import DIGEST_LAYERS, LAYERS, Fingerprint, Layer, ProbeResult
+
+#: Values of the context that change from minute to minute.
+_VOLATILE: Final = frozenset({"free_bytes"})
+_NO_FINGERPRINT: Final = Lost(reason="no fingerprint", lawful=True)
+_NOT_IN_SUITE: Final = Lost(reason="not in this suite", lawful=True)
+_MISSING: Final = Lost(reason="the probe is missing")
+_SEEDED_PROBE: Final = "exercises.random_trace"
+MOST_COUNTERS: Final = 6
+#: Counters that say most to a reader come first.
+_TELLING: Final = frozenset(
+    {"reserved_bytes.all.current", "allocated_bytes.all.current", "segment.all.current", "num_ooms"}
+)
+
+
+def compare_fingerprints(ground: Ground) -> tuple[LayerResult, ...]:
+    """Compare every layer."""
+    return tuple(_compare_layer(layer, ground) for layer in LAYERS)
+
+
+def _compare_layer(layer: Layer, ground: Ground) -> LayerResult:
+    comparable = ground.comparable[layer]
+    collector = Collector(layer)
+    if comparable.answer == "no":
+        return collector.finish(comparable)
+    kind: Kind = "expected" if layer in ground.expected else "unexpected"
+    probes = [None if one is None else getattr(one.layers, layer) for one in ground.fingerprints]
+    names = sorted({name for one in probes if one is not None for name in one})
+    for name in names:
+        results = [_NO_FINGERPRINT if one is None else one.get(name) for one in probes]
+        values = [_value(layer, name, result, ground) for result in results]
+        if any(isinstance(value, Lost) and _unstable(value) for value in values):
+            # Compared is what is exact on all machines: an unstable value accuses nobody.
+            values = [v if isinstance(v, Lost) else _LEFT_OUT for v in values]
+        _TAKE[layer](collector, name, values, kind)
+    if layer in DIGEST_LAYERS:
+        _take_digest(collector, layer, ground.fingerprints, kind)
+    return _partly(collector.finish(comparable))
+
+
+_LEFT_OUT: Final = Lost(reason="exact here, left out", lawful=True)
+_NOT_REPEATED: Final = "did not repeat"
+
+
+def _unstable(value: Lost) -> bool:
+    return value.reason.startswith(_NOT_REPEATED)
+
+
+def _value(layer: Layer, name: str, result: ProbeResult | Lost | None, ground: Ground) -> Any:
+    """Return what a probe gave, or why it counts for nothing."""
+    if result is None:
+        return _MISSING if ground.same_suite else _NOT_IN_SUITE
+    if isinstance(result, Lost):
+        return result
+    if name == _SEEDED_PROBE and not ground.same_challenge:
+        return Lost(reason="another challenge seeded it", lawful=True)
+    return result if counts(layer, result) else _why_not(result)
+
+
+def counts(layer: Layer, result: ProbeResult) -> bool:
+    """Whether a probe's values may agree with or accuse another machine's."""
+    if result.status != "exact" or result.values is None:
+        return False
+    return layer not in DIGEST_LAYERS or result.digest is not None
+
+
+def _why_not(result: ProbeResult) -> Lost:
+    if result.status == "unstable":
+        return Lost(reason=f"{_NOT_REPEATED}: {result.reason or 'runs differ'}", lawful=True)
+    if result.status == "exact" and result.values is not None:
+        reason = result.reason or "need not repeat on this kind of device"
+        return Lost(reason=f"{_NOT_REPEATED} by its suite: {reason}", lawful=True)
+    return Lost(reason=result.reason or f"the probe {result.status.replace('_', ' ')}")
+
+
+def _take_stream(collector: Collector, name: str, values: Sequence[Any], kind: Kind) -> None:
+    collector.take(name, values, kind=kind, same=_same_result, shown=lambda r: shape(_plain(r)))
+
+
+def _take_numbers(collector: Collector, name: str, values: Sequence[Any], kind: Kind) -> None:
+    collector.take(name, values, kind=kind, same=_same_result, shown=_differing_outputs)
+
+
+def _take_exercise(collector: Collector, name: str, values: Sequence[Any], kind: Kind) -> None:
+    collector.take(name, values, kind=kind, same=_same_result, shown=_first_operation)
+
+
+def _take_peaks(collector: Collector, name: str, values: Sequence[Any], kind: Kind) -> None:
+    take_peaks(collector, name, _values_or_lost(values), kind=kind)
+
+
+def _take_context(collector: Collector, name: str, values: Sequence[Any], kind: Kind) -> None:
+    plain = _values_or_lost(values)
+    names = {key for one in plain if isinstance(one, Mapping) for key in one} - _VOLATILE
+    for key in sorted(names):
+        figures = [one if isinstance(one, Lost) else one.get(key) for one in plain]
+        tolerance = CONTEXT_TOLERANCE_BYTES if key.endswith("_bytes") else 0
+        take_near(collector, f"{name}.{key}", figures, tolerance=tolerance, kind=kind)
+
+
+_TAKE: Final = {
+    "allocator": _take_exercise,
+    "tensors": _take_stream,
+    "workspaces": _take_stream,
+    "peaks": _take_peaks,
+    "numerics": _take_numbers,
+    "context": _take_context,
+}
+
+
+def _same_result(one: ProbeResult, other: ProbeResult) -> bool:
+    """Whether two exact results agree: by their values, and by what their digests say of them."""
+    return one.digest == other.digest and one.values == other.values
+
+
+def _take_digest(
+    collector: Collector, layer: Layer, fingerprints: Sequence[Fingerprint | None], kind: Kind
+) -> None:
+    """Compare the digests of whole layers where every probe agreed: they must agree too."""
+    if collector.moved or len({one.suite.name for one in fingerprints if one is not None}) > 1:
+        return
+    digests = [None if one is None else one.digests.get(layer) for one in fingerprints]
+    if None not in digests and len(set(digests)) > 1:
+        collector.differ("digest", digests, kind=kind)
+
+
+def _partly(result: LayerResult) -> LayerResult:
+    """Say how many probes the comparison rests on where not all could be compared."""
+    if not result.cannot_compare or result.comparable.answer == "no":
+        return result
+    said = f"{len(result.cannot_compare)} probes could not be compared"
+    whole = result.comparable.why if result.comparable.answer == "partly" else ""
+    why = "; ".join(filter(None, (whole, said)))
+    return msgspec.structs.replace(result, comparable=Comparable(answer="partly", why=why))
+
+
+def _plain(results: Sequence[Any]) -> list[Any]:
+    return [None if result is None else result.values for result in results]
+
+
+def _values_or_lost(results: Sequence[Any]) -> list[Any]:
+    return [one if isinstance(one, Lost) else one.values for one in results]
+
+
+def _differing_outputs(results: Sequence[Any]) -> list[Any]:
+    """Return of every machine the outputs that are not the same on all of them."""
+    values = _plain(results)
+    present = [one for one in values if one is not None]
+    names = sorted({name for one in present for name in one})
+    differing = [n for n in names if any(one.get(n) != present[0].get(n) for one in present[1:])]
+    if not differing:
+        return [None if result is None else {"digest": result.digest} for result in results]
+    return [None if one is None else {n: one.get(n) for n in differing} for one in values]
+
+
+def _first_operation(results: Sequence[Any]) -> list[Any]:
+    """Return of every machine the first operation whose counters are not the same on all."""
+    values = _plain(results)
+    walks = [one.get("steps", []) for one in values if one is not None]
+    rows = zip_longest(*walks)
+    at = next((n for n, row in enumerate(rows) if any(one != row[0] for one in row[1:])), None)
+    if at is None:
+        return [None if result is None else {"digest": result.digest} for result in results]
+    steps = [None if one is None else one.get("steps", [])[: at + 1] for one in values]
+    return _states(steps, at)
+
+
+def _states(walks: Sequence[Sequence[Any] | None], at: int) -> list[Any]:
+    """Return each machine's counters after an operation: those that are not the same on all."""
+    counters = [None if walk is None else _accumulated(walk) for walk in walks]
+    present = [one for one in counters if one is not None]
+    names = {name for one in present for name in one}
+    unlike = [n for n in names if any(one.get(n) != present[0].get(n) for one in present[1:])]
+    unlike.sort(key=lambda name: (name not in _TELLING, name))
+    return [
+        None
+        if walk is None or mine is None
+        else {
+            "operation": at + 1,
+            "op": walk[at]["op"] if at < len(walk) else "none: the exercise has ended",
+            "counters": {name: mine.get(name, 0) for name in unlike[:MOST_COUNTERS]},
+            "counters_that_differ": len(unlike),
+        }
+        for walk, mine in zip(walks, counters, strict=True)
+    ]
+
+
+def _accumulated(steps: Sequence[Any]) -> dict[str, int]:
+    """Put together what every operation moved: the counters as they stand after the last one."""
+    state: dict[str, int] = {}
+    for step in steps:
+        state.update(step.get("counters", {}))
+    return state

@@ -1,0 +1,123 @@
+"""Many machines in groups: who agrees with whom, who is the majority, what sets others apart.
+
+Linear in the number of machines: each is reduced to a signature, and equal signatures are a group.
+A machine that could not measure something is not put with others: it is alone, and said to be.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from envkit.compare.fingerprints import counts
+from envkit.model.fingerprint import DIGEST_LAYERS, Fingerprint, ProbeResult
+
+#: Layers whose values machines are grouped by: peaks and context have tolerances, and a tolerance
+#: makes no groups (a near b, b near c, and a not near c).
+GROUPED: Final = DIGEST_LAYERS
+_PROBE = tuple[str, str]
+
+
+class Group(msgspec.Struct, frozen=True, kw_only=True):
+    """Machines that agree in every value that all of them have."""
+
+    members: tuple[int, ...]
+    """Places in the order of the input."""
+    whole: bool = True
+    """False for a machine that lacks values, which therefore stands alone."""
+
+
+class Signature(msgspec.Struct, frozen=True, kw_only=True):
+    """What is kept of a fingerprint for grouping."""
+
+    values: dict[_PROBE, bytes]
+    """Exact values, hashed; the digest that the file states is part of it."""
+    unsteady: frozenset[_PROBE]
+    """Probes that do not repeat there: left out for all."""
+    lost: frozenset[_PROBE]
+    suite: tuple[str, int, str | None]
+
+
+def signature(fingerprint: Fingerprint) -> Signature:
+    """Reduce a fingerprint to what it is grouped by."""
+    values: dict[_PROBE, bytes] = {}
+    unsteady, lost = set(), set()
+    for layer in GROUPED:
+        probes: dict[str, ProbeResult] = getattr(fingerprint.layers, layer)
+        for name, result in probes.items():
+            if counts(layer, result):
+                values[(layer, name)] = _hashed([result.digest, result.values])
+            elif result.status in {"exact", "unstable"}:
+                unsteady.add((layer, name))
+            else:
+                lost.add((layer, name))
+    suite = fingerprint.suite
+    return Signature(
+        values=values,
+        unsteady=frozenset(unsteady),
+        lost=frozenset(lost),
+        suite=(suite.name, suite.version, fingerprint.challenge),
+    )
+
+
+def _hashed(value: Any) -> bytes:
+    encoded = msgspec.msgpack.encode(value, order="deterministic")
+    return hashlib.blake2b(encoded, digest_size=16).digest()
+
+
+def group(signatures: Sequence[Signature | None]) -> tuple[Group, ...]:
+    """Group machines, the largest group first; None is an input without a fingerprint.
+
+    Returns:
+        Groups whose members agree in all that is exact on every machine that measured everything.
+
+    """
+    whole = [n for n, one in enumerate(signatures) if one is not None and not one.lost]
+    probes = _common(signatures[n] for n in whole)
+    found: dict[tuple[Any, ...], list[int]] = {}
+    for number in whole:
+        one = signatures[number]
+        if one is not None and probes:
+            key = (one.suite[1:], *(one.values[probe] for probe in probes))
+            found.setdefault(key, []).append(number)
+    together = {n for members in found.values() for n in members}
+    alone = [n for n in range(len(signatures)) if n not in together]
+    groups = [Group(members=tuple(members)) for members in found.values()]
+    groups.sort(key=lambda one: (-len(one.members), one.members[0]))
+    return (*groups, *(Group(members=(number,), whole=False) for number in alone))
+
+
+def _common(signatures: Iterable[Signature | None]) -> list[_PROBE]:
+    """Return the probes that are exact on all of these machines."""
+    common: set[_PROBE] | None = None
+    unsteady: set[_PROBE] = set()
+    for one in signatures:
+        if one is None:
+            continue
+        unsteady |= one.unsteady
+        common = set(one.values) if common is None else common & one.values.keys()
+    return sorted((common or set()) - unsteady)
+
+
+def group_fingerprints(fingerprints: Iterable[Fingerprint | None]) -> tuple[Group, ...]:
+    """Group fingerprints that are read one after the other; none of them is kept."""
+    return group([None if one is None else signature(one) for one in fingerprints])
+
+
+def group_lists(lists: Sequence[Any]) -> tuple[Group, ...]:
+    """Group inputs by equal values as a whole; None is an input that has none."""
+    suite = ("", 0, None)
+    nothing: frozenset[_PROBE] = frozenset()
+    return group(
+        [
+            None
+            if one is None
+            else Signature(
+                values={("", ""): _hashed(one)}, unsteady=nothing, lost=nothing, suite=suite
+            )
+            for one in lists
+        ]
+    )

@@ -1,0 +1,39 @@
+"""What an environment is judged by, as rows of a name and a short text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from envkit.model.facts import Facts
+from envkit.model.observed import Known, Unreadable, value_of
+
+_GIB = 1 << 30
+
+
+def contract_rows(facts: Facts) -> Iterator[tuple[str, str]]:
+    """Yield the spec, the lock and the files that were compared; nothing where none was named."""
+    request = facts.request
+    if isinstance(request.spec, Known):
+        yield "spec", f"{request.spec.value} ({request.spec.source})"
+    elif isinstance(request.spec, Unreadable) and request.spec.source:
+        yield "spec", f"(unreadable: {request.spec.reason})"
+    yield from _lock(facts)
+    checked, size_bytes = value_of(facts.files.checked), value_of(facts.files.checked_bytes)
+    if checked is not None:
+        yield "files", f"{_count(checked, 'file')} hashed, {(size_bytes or 0) / _GIB:.1f} GiB"
+
+
+def _lock(facts: Facts) -> Iterator[tuple[str, str]]:
+    packages = value_of(facts.contract.packages)
+    lock = value_of(facts.request.lock)
+    if lock is None or packages is None:
+        return
+    strict = facts.request.strict
+    how = "need not be it"
+    if isinstance(strict, Known) and strict.value:
+        how = f"has to be it: {strict.source}"
+    yield "lock", f"{lock} ({_count(len(packages), 'package')}; the environment {how})"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,226 @@
+"""`diff --confirm`: the probes that differ, run again here under the other machine's settings.
+
+Nothing that lasts is changed: variables and flags are those of a child that ends. Two runs are
+made, one under each side's settings: the control must give this machine's own values, else the
+other run proves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+
+from envkit.compare.cause import CauseRule
+from envkit.compare.causes import BY_CODE
+from envkit.compare.compare import Comparison
+from envkit.compare.facts import PLACES, variables
+from envkit.compare.find_causes import is_claimed
+from envkit.compare.peaks import SEGMENT_BYTES
+from envkit.compare.sides import Side
+from envkit.model.documents import Cause, Difference
+from envkit.model.facts import Scalar
+from envkit.model.finding import Evidence
+from envkit.model.fingerprint import LAYERS, Fingerprint, ProbeResult
+from envkit.probes.events import ChildRequest
+from envkit.probes.launch import ChildRun, describe
+
+#: Starts a child of the active environment with these variables.
+RunChild = Callable[[Path, ChildRequest, Mapping[str, str]], ChildRun]
+Build = Callable[[ChildRun], Fingerprint | None]
+
+#: Variables that set the number of CPU threads, for a fingerprint that says how many there were.
+_THREADS: Final = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
+_SOURCE: Final = "envkit diff --confirm, on this machine"
+
+Answer = Literal["confirmed", "refuted", "untold"]
+
+
+class Here(msgspec.Struct, frozen=True, kw_only=True):
+    """How the probes can be run again on this machine."""
+
+    python: Path
+    environ: Mapping[str, str]
+    run: RunChild
+    build: Build
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """What a side's child was started with, of the things that the causes are about."""
+
+    variables: dict[str, str | None]
+    """None: to be unset."""
+    flags: dict[str, Scalar]
+
+
+def confirm(comparison: Comparison, here: Here, *, suite: str | None = None) -> Comparison:
+    """Run the probes that differ under both sides' settings and say which causes they confirm."""
+    document = comparison.document
+    one, other = comparison.sides[0], comparison.sides[1]
+    rules = [BY_CODE[cause.code] for cause in document.causes if is_claimed(cause)]
+    settable = [rule for rule in rules if _can_be_set(rule, one, other)]
+    probes = differing_probes(document.differences, one)
+    if not settable or not probes or one.fingerprint is None or other.fingerprint is None:
+        return comparison
+    name = suite or one.fingerprint.suite.name
+    outcomes = [
+        _run_again(here, side, settings, (name, probes))
+        for side, settings in zip((one, other), settings_of(settable, one, other), strict=True)
+    ]
+    codes = {rule.code for rule in settable}
+    causes = tuple(
+        _concluded(cause, outcomes, together=len(codes) > 1) if cause.code in codes else cause
+        for cause in document.causes
+    )
+    return msgspec.structs.replace(
+        comparison, document=msgspec.structs.replace(document, causes=causes)
+    )
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run under one side's settings gave, against that side's own values."""
+
+    label: str
+    answer: Answer
+    reason: str
+
+
+def differing_probes(differences: Sequence[Difference], side: Side) -> tuple[str, ...]:
+    """Return the names of the probes that differ, of layers that settings can move."""
+    if side.fingerprint is None:
+        return ()
+    found = set()
+    for layer in LAYERS:
+        names = getattr(side.fingerprint.layers, layer)
+        keys = [d.key for d in differences if d.layer == layer]
+        found |= {name for name in names for key in keys if (key + ".").startswith(name + ".")}
+    return tuple(sorted(name for name in found if not name.startswith("context.")))
+
+
+def settings_of(rules: Sequence[CauseRule], one: Side, other: Side) -> tuple[Settings, Settings]:
+    """Return what each side is run with: its variables, and the flags that are not the same.
+
+    Variables are all that either side recorded (but those that say where things lie), so that a
+    run is under that side's settings and not under those of this shell.
+    """
+    named = {name for rule in rules for name in (*rule.variables, *_threads(rule))}
+    recorded = {*(variables(one) or {}), *(variables(other) or {})} - PLACES
+    names = sorted(named | recorded)
+    flags = [name for name in _flags_of(rules) if _flag(one, name) != _flag(other, name)]
+    mine, theirs = (_settings(side, names, flags) for side in (one, other))
+    return mine, theirs
+
+
+def _flags_of(rules: Sequence[CauseRule]) -> list[str]:
+    return sorted({name for rule in rules for name in rule.flags})
+
+
+def _flag(side: Side, name: str) -> Scalar | None:
+    return None if side.fingerprint is None else side.fingerprint.key.flags.get(name)
+
+
+def _threads(rule: CauseRule) -> tuple[str, ...]:
+    return _THREADS if "threads" in rule.key else ()
+
+
+def _settings(side: Side, names: Sequence[str], flags: Sequence[str]) -> Settings:
+    recorded = variables(side) or {}
+    found: dict[str, str | None] = {name: recorded.get(name) for name in names}
+    fingerprint = side.fingerprint
+    if fingerprint is not None and _THREADS[0] in found:
+        found.update(dict.fromkeys(_THREADS, str(fingerprint.key.threads)))
+    known = fingerprint.key.flags if fingerprint is not None else {}
+    return Settings(variables=found, flags={n: known[n] for n in flags if n in known})
+
+
+def _can_be_set(rule: CauseRule, one: Side, other: Side) -> bool:
+    """Whether a child can be given what differs: variables or flags, not another GPU or torch."""
+    names = [*rule.variables, *_threads(rule)]
+    mine, theirs = (_settings(side, names, rule.flags) for side in (one, other))
+    return mine != theirs
+
+
+def _run_again(
+    here: Here, side: Side, settings: Settings, what: tuple[str, tuple[str, ...]]
+) -> Outcome:
+    suite, probes = what
+    fingerprint = side.fingerprint
+    assert fingerprint is not None  # noqa: S101  (only sides that have one get here)
+    environ = {k: v for k, v in here.environ.items() if k not in settings.variables}
+    environ.update({k: v for k, v in settings.variables.items() if v is not None})
+    request = ChildRequest(
+        tasks=("facts", "fingerprint"),
+        device="auto" if fingerprint.key.capability is not None else "cpu",
+        suite=suite,
+        flags=settings.flags,
+        challenge=fingerprint.challenge,
+        probes=probes,
+    )
+    run = here.run(here.python, request, environ)
+    found = here.build(run)
+    if found is None:
+        return Outcome(label=side.label, answer="untold", reason=describe(run))
+    unlike = _another_machine(found, fingerprint)
+    if unlike:
+        return Outcome(label=side.label, answer="untold", reason=unlike)
+    return _held_against(found, fingerprint, probes, side.label)
+
+
+def _another_machine(found: Fingerprint, recorded: Fingerprint) -> str:
+    """Name what this machine cannot take on: another GPU, torch or suite."""
+    for part in ("torch", "capability", "sm_count", "cudnn"):
+        here, there = getattr(found.key, part), getattr(recorded.key, part)
+        if here != there:
+            return f"this machine has {part} {here}, not {there}"
+    if found.suite != recorded.suite:
+        return "the suite here is another version"
+    return ""
+
+
+def _held_against(
+    found: Fingerprint, recorded: Fingerprint, probes: Sequence[str], label: str
+) -> Outcome:
+    unlike = []
+    for layer in LAYERS:
+        theirs: dict[str, ProbeResult] = getattr(recorded.layers, layer)
+        mine: dict[str, ProbeResult] = getattr(found.layers, layer)
+        unlike += [
+            name
+            for name in probes
+            if name in theirs and not _alike(layer, mine.get(name), theirs[name])
+        ]
+    if not unlike:
+        reason = f"all {len(probes)} probes gave {label}'s values"
+        return Outcome(label=label, answer="confirmed", reason=reason)
+    said = f"{len(unlike)} of {len(probes)} probes gave other values, first {unlike[0]}"
+    return Outcome(label=label, answer="refuted", reason=said)
+
+
+def _alike(layer: str, mine: ProbeResult | None, theirs: ProbeResult) -> bool:
+    if mine is None or mine.values is None or theirs.values is None:
+        return False
+    if layer == "peaks":
+        return all(
+            abs(mine.values.get(name, 0) - value) <= (SEGMENT_BYTES if "bytes" in name else 1)
+            for name, value in theirs.values.items()
+        )
+    return mine.values == theirs.values
+
+
+def _concluded(cause: Cause, outcomes: Sequence[Outcome], *, together: bool) -> Cause:
+    """Say what the two runs mean for a cause."""
+    control, changed = outcomes
+    evidence = [
+        Evidence(what=f"run here under {o.label}'s settings", seen=o.reason, source=_SOURCE)
+        for o in outcomes
+    ]
+    if together:
+        seen = "the settings of several causes were set together"
+        evidence.append(Evidence(what="note", seen=seen, source=_SOURCE))
+    answers = {control.answer, changed.answer}
+    confirmed = None if "untold" in answers else answers == {"confirmed"}
+    return msgspec.structs.replace(
+        cause, confirmed=confirmed, evidence=(*cause.evidence, *evidence)
+    )

@@ -1,0 +1,120 @@
+"""`--confirm` with a child that answers as a machine under the given settings would."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from compared import changed, facts, fingerprint, read, side
+
+from envkit.compare.compare import Comparison, compare
+from envkit.model.documents import Cause
+from envkit.model.fingerprint import Fingerprint
+from envkit.probes.events import ChildRequest
+from envkit.probes.launch import ChildRun, Finished
+from envkit.workflows.confirm import Here, confirm, differing_probes
+
+BASE = fingerprint()
+CONF = "expandable_segments:True"
+HERS = fingerprint(conf=CONF)
+
+
+class Machine:
+    """Answers with the fingerprint that a rule picks, and keeps what it was asked."""
+
+    def __init__(self, pick: Any) -> None:
+        self.pick = pick
+        self.asked: list[tuple[ChildRequest, Mapping[str, str]]] = []
+
+    def run(self, python: Path, request: ChildRequest, environ: Mapping[str, str]) -> ChildRun:
+        assert python == Path("python")
+        self.asked.append((request, environ))
+        nothing: dict[str, Any] = dict.fromkeys(("hello", "self_test", "key", "suite"))
+        return ChildRun(
+            outcome=Finished(),
+            stage="done",
+            facts={},
+            probes=(),
+            confounds=(),
+            errors=(),
+            stderr_tail="",
+            seconds=0.0,
+            **nothing,
+        )
+
+    def build(self, _: ChildRun) -> Fingerprint | None:
+        found = self.pick(*self.asked[-1])
+        return None if found is None else read(found)
+
+    def confirm(self, comparison: Comparison) -> Cause:
+        environ = {"PATH": "/bin", "PYTORCH_CUDA_ALLOC_CONF": "from my shell"}
+        here = Here(python=Path("python"), environ=environ, run=self.run, build=self.build)
+        return confirm(comparison, here).document.causes[0]
+
+
+def comparison(plain: dict[str, Any], **variables: str) -> Comparison:
+    hers = side("hers", plain, facts(variables=variables))
+    return compare((side("mine", BASE), hers))
+
+
+def honest(_: ChildRequest, environ: Mapping[str, str]) -> dict[str, Any]:
+    return HERS if environ.get("PYTORCH_CUDA_ALLOC_CONF") == CONF else BASE
+
+
+def test_her_settings_give_her_values_here() -> None:
+    machine = Machine(honest)
+    cause = machine.confirm(comparison(HERS, PYTORCH_CUDA_ALLOC_CONF=CONF))
+    assert (cause.code, cause.confirmed) == ("CAU001", True)
+    control, changed_run = machine.asked
+    assert "PYTORCH_CUDA_ALLOC_CONF" not in control[1], "mine had it unset"
+    assert changed_run[1]["PYTORCH_CUDA_ALLOC_CONF"] == CONF
+    assert changed_run[1]["PATH"] == "/bin"
+    asked = changed_run[0].probes
+    assert asked is not None
+    assert asked
+    assert all(name.startswith("exercises.") or name.endswith(".peaks") for name in asked)
+
+
+def test_a_machine_that_does_not_follow_is_no_confirmation() -> None:
+    cause = Machine(lambda *_: BASE).confirm(comparison(HERS, PYTORCH_CUDA_ALLOC_CONF=CONF))
+    assert cause.confirmed is False
+    assert "gave other values" in cause.evidence[-1].seen
+
+
+def test_a_run_that_gives_her_values_under_every_setting_is_no_confirmation() -> None:
+    cause = Machine(lambda *_: HERS).confirm(comparison(HERS, PYTORCH_CUDA_ALLOC_CONF=CONF))
+    assert cause.confirmed is False
+
+
+def test_another_gpu_here_tells_nothing() -> None:
+    other = fingerprint("NVIDIA A100-SXM4-80GB")
+    cause = Machine(lambda *_: other).confirm(comparison(HERS, PYTORCH_CUDA_ALLOC_CONF=CONF))
+    assert cause.confirmed is None
+    assert "this machine has capability 8.0, not 9.0" in cause.evidence[-1].seen
+
+
+def test_a_child_that_does_not_begin_tells_nothing() -> None:
+    cause = Machine(lambda *_: None).confirm(comparison(HERS, PYTORCH_CUDA_ALLOC_CONF=CONF))
+    assert cause.confirmed is None
+
+
+def test_flags_are_set_as_hers_were() -> None:
+    hers = changed(BASE, "numerics", "matmul")
+    hers["key"]["flags"]["matmul.allow_tf32"] = True
+    machine = Machine(lambda request, _: hers if request.flags["matmul.allow_tf32"] else BASE)
+    assert machine.confirm(comparison(hers)).confirmed is True
+    assert machine.asked[0][0].flags == {"matmul.allow_tf32": False}
+    assert machine.asked[0][0].probes == ("numerics.matmul.fp32",)
+
+
+def test_a_gpu_cannot_be_put_on() -> None:
+    machine = Machine(honest)
+    cause = machine.confirm(comparison(fingerprint("NVIDIA A100-SXM4-80GB")))
+    assert cause.confirmed is None
+    assert machine.asked == []
+
+
+def test_the_context_is_never_run_again() -> None:
+    result = comparison(changed(BASE, "context"))
+    assert differing_probes(result.document.differences, result.sides[0]) == ()
