@@ -101,7 +101,8 @@ def _look(
         facts = _with_conformity(facts, fingerprint)
     if request.contract.deep:
         facts = readers.deeply(target, facts, tell)
-    driver, gpus = driver_and_gpus.result()
+    works = value_of(facts.torch.cuda_available) is True
+    driver, gpus = driver_and_gpus.result(child_had_cuda=works)
     asked = asked_facts(request.facts(_suite_fact(request, run, fingerprint)), named)
     return msgspec.structs.replace(facts, request=asked, driver=driver, gpus=gpus), fingerprint
 
@@ -140,10 +141,10 @@ class _DriverAndGpus:
             self._too_late = True
         self._tell(0, 0, event.name.replace("_", " "))
 
-    def result(self) -> tuple[DriverFacts, GpuFacts]:
-        """Wait for the facts."""
+    def result(self, *, child_had_cuda: bool) -> tuple[DriverFacts, GpuFacts]:
+        """Wait for the facts; a child for which CUDA never started held nothing on a GPU."""
         driver, gpus = self._reading.result()
-        return driver, _without_use(gpus) if self._too_late else gpus
+        return driver, _without_use(gpus) if self._too_late and child_had_cuda else gpus
 
 
 def _without_use(gpus: GpuFacts) -> GpuFacts:
