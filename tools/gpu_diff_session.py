@@ -109,7 +109,9 @@ class Session:
 
     def envkit(self, arguments: list[str], variables: dict[str, str]) -> tuple[int, str, float]:
         """Run envkit in a new process: exit code, output, seconds."""
-        environ = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
+        # What the session was started with may be where envkit's dependencies are.
+        path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+        environ = {**os.environ, "PYTHONPATH": path, **variables}
         begun = time.monotonic()
         done = subprocess.run(  # noqa: S603  (our own program, an argument list)
             [sys.executable, "-m", "envkit", *arguments],
