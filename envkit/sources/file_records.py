@@ -39,7 +39,7 @@ class _Link(msgspec.Struct, frozen=True):
 class _Record(msgspec.Struct, frozen=True):
     name: str
     files: tuple[str, ...] = ()
-    paths_data: _PathsData = _PathsData()
+    paths_data: _PathsData | None = None
     link: _Link | None = None
 
 
@@ -84,7 +84,7 @@ def recorded_files(prefix: Path) -> Recorded:
         record = _read(folder / name)
         if isinstance(record, str):
             failures.append(f"{_shown(name)}: {record}")
-        elif len(files) + len(record.paths_data.paths) + len(record.files) > MAX_FILES:
+        elif len(files) + len(_paths(record)) + len(record.files) > MAX_FILES:
             failures.append(f"{_shown(name)}: there are more than {MAX_FILES} files")
         else:
             files += _files(record)
@@ -96,7 +96,7 @@ def files_of(record: Path) -> frozenset[str]:
     found = _read(record)
     if isinstance(found, str):
         return frozenset()
-    return frozenset([*found.files, *(entry.path for entry in found.paths_data.paths)])
+    return frozenset([*found.files, *(entry.path for entry in _paths(found))])
 
 
 def _read(path: Path) -> _Record | str:
@@ -112,7 +112,7 @@ def _read(path: Path) -> _Record | str:
 def _files(record: _Record) -> Iterator[RecordedFile]:
     package = _shown(record.name)
     soft = record.link is not None and record.link.type in {_SOFT_LINKED, "softlink"}
-    listed = record.paths_data.paths
+    listed = _paths(record)
     for entry in listed:
         # Python writes these itself, when it likes to.
         if entry.path_type in {"pyc_file", "directory"}:
@@ -130,6 +130,10 @@ def _files(record: _Record) -> Iterator[RecordedFile]:
             yield RecordedFile(
                 package=package, path=path, sha256="", is_link=False, links_allowed=True
             )
+
+
+def _paths(record: _Record) -> tuple[_Entry, ...]:
+    return () if record.paths_data is None else record.paths_data.paths
 
 
 def _hash_of(entry: _Entry) -> str:

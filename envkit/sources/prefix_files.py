@@ -27,6 +27,7 @@ Tell: TypeAlias = Callable[[int, int, str], None]
 
 #: A file of a package that is larger has been made to keep us busy.
 MAX_FILE_BYTES: Final = 64 << 30
+#: Read, not mapped: a mapped file that somebody cuts off ends the process.
 _BLOCK_BYTES: Final = 1 << 20
 _FILES_A_TURN: Final = 64
 _LARGE_BYTES: Final = 8 << 20
@@ -81,6 +82,7 @@ def check_files(
         while alive := [one for one in workers if one.is_alive()]:
             alive[0].join(_TELL_EVERY_S)
             tell(work.done, len(ordered), "hashing files")
+        tell(work.done, len(ordered), "hashing files")
     finally:
         work.stopped.set()
     if work.broken:
@@ -244,10 +246,12 @@ def _sha256(descriptor: int, size_bytes: int, stopped: threading.Event) -> str:
         return digest.hexdigest()
     # Not past the end that it had: a file that grows is altered, and must not keep us for ever.
     left = size_bytes + 1 - len(block)
-    while left > 0 and not stopped.is_set():
-        block = os.read(descriptor, min(left, _BLOCK_BYTES))
-        if not block:
-            break
-        digest.update(block)
-        left -= len(block)
+    buffer = memoryview(bytearray(_BLOCK_BYTES))
+    with open(descriptor, "rb", buffering=0, closefd=False) as file:
+        while left > 0 and not stopped.is_set():
+            count = file.readinto(buffer[: min(left, _BLOCK_BYTES)]) or 0
+            if not count:
+                break
+            digest.update(buffer[:count])
+            left -= count
     return digest.hexdigest()

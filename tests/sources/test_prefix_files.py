@@ -1,0 +1,245 @@
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+from conda_prefix import SITE, edit, locked, record_of, write_package, write_prefix, write_wheel
+
+from envkit.model.facts import CondaPackage
+from envkit.model.observed import Known
+from envkit.sources.conda_prefix import read_conda
+from envkit.sources.file_records import RecordedFile, files_of, recorded_files
+from envkit.sources.overlaps import foreign_entries, overlaps_by_file, overlaps_by_name
+from envkit.sources.pip_packages import read_pip
+from envkit.sources.prefix_files import Checked, check_files
+
+
+@pytest.fixture
+def prefix(tmp_path: Path) -> Path:
+    return write_prefix(tmp_path / "env")
+
+
+def check(prefix: Path, threads: int = 2) -> Checked:
+    recorded = recorded_files(prefix)
+    assert recorded.failures == ()
+    return check_files(prefix, recorded.files, lambda *_: None, threads=threads)
+
+
+def problems(prefix: Path) -> list[tuple[str, str]]:
+    return [(one.file.path, one.problem) for one in check(prefix).found]
+
+
+def recorded(path: str, **more: object) -> RecordedFile:
+    standard = {"package": "p", "sha256": "0" * 64, "is_link": False, "links_allowed": False}
+    return RecordedFile(path=path, **{**standard, **more})  # type: ignore[arg-type]
+
+
+def packages(prefix: Path) -> tuple[CondaPackage, ...]:
+    found = read_conda(prefix).packages
+    assert isinstance(found, Known)
+    return found.value
+
+
+@pytest.mark.parametrize("threads", [1, 2, 7])
+def test_an_environment_as_installed_is_clean(prefix: Path, threads: int) -> None:
+    checked = check(prefix, threads)
+    assert (checked.count, checked.unhashed, checked.found, checked.unreadable) == (15, 0, (), ())
+    assert checked.size_bytes == sum(
+        one.stat().st_size for one in (prefix / "lib").rglob("*") if one.is_file()
+    )
+
+
+def test_altered_and_missing_files(prefix: Path) -> None:
+    with (prefix / "lib/numpy/f1.bin").open("r+b") as file:
+        file.write(b"XX")
+    (prefix / "lib/tqdm/f0.bin").unlink()
+    (prefix / "lib/cudnn/f0.bin").write_bytes(b"")
+    assert problems(prefix) == [
+        ("lib/cudnn/f0.bin", "altered"),
+        ("lib/numpy/f1.bin", "altered"),
+        ("lib/tqdm/f0.bin", "missing"),
+    ]
+
+
+def test_a_file_that_grew_is_altered(prefix: Path) -> None:
+    with (prefix / "lib/numpy/f1.bin").open("ab") as file:
+        file.write(b"\0" * (3 << 20))
+    assert problems(prefix) == [("lib/numpy/f1.bin", "altered")]
+
+
+def test_a_large_file_is_read_in_blocks(tmp_path: Path) -> None:
+    content = os.urandom((5 << 20) + 17)
+    write_package(tmp_path, locked("big", "1.0", "0"), {"lib/big.bin": content})
+    assert check(tmp_path).size_bytes == len(content)
+    (tmp_path / "lib/big.bin").write_bytes(content[:-1] + b"\0")
+    assert problems(tmp_path) == [("lib/big.bin", "altered")]
+
+
+def test_what_has_the_prefix_in_it_is_compared_with_the_hash_in_the_prefix(tmp_path: Path) -> None:
+    written = b"#!/my/env/bin/python\n"
+    record = write_package(tmp_path, locked("tool", "1.0", "0"), {"bin/tool": written})
+    text = record.read_text(encoding="utf-8")
+    digest = recorded_files(tmp_path).files[0].sha256
+    other = text.replace(f'"sha256": "{digest}"', f'"sha256": "{"1" * 64}"')
+    record.write_text(other, encoding="utf-8")
+    assert problems(tmp_path) == []
+    bare = other.replace(f', "sha256_in_prefix": "{digest}"', ', "prefix_placeholder": "/o"')
+    record.write_text(bare, encoding="utf-8")
+    assert check(tmp_path).unhashed == 1  # the hash in the package says nothing of this file
+
+
+@pytest.mark.parametrize(
+    "path", ["../outside", "/etc/hosts", "lib/../../outside", "a\0b", "lib/", "link/inside"]
+)
+def test_nothing_outside_of_the_environment_is_opened(prefix: Path, path: str) -> None:
+    outside = prefix.parent / "outside"
+    outside.write_bytes(b"secret")
+    (prefix.parent / "elsewhere").mkdir()
+    (prefix.parent / "elsewhere" / "inside").write_bytes(b"secret")
+    (prefix / "link").symlink_to(prefix.parent / "elsewhere")
+    checked = check_files(prefix, [recorded(path)], lambda *_: None)
+    assert [one.problem for one in checked.found] == ["leads_outside"]
+    assert checked.size_bytes == 0
+
+
+def test_a_link_in_the_place_of_a_file(prefix: Path) -> None:
+    outside = prefix.parent / "outside"
+    outside.write_bytes((prefix / "lib/numpy/f0.bin").read_bytes())
+    (prefix / "lib/numpy/f0.bin").unlink()
+    (prefix / "lib/numpy/f0.bin").symlink_to(outside)
+    (prefix / "lib/numpy/f1.bin").unlink()
+    (prefix / "lib/numpy/f1.bin").symlink_to(prefix / "lib/tqdm/f1.bin")
+    assert problems(prefix) == [
+        ("lib/numpy/f0.bin", "leads_outside"),
+        ("lib/numpy/f1.bin", "not_a_file"),
+    ]
+
+
+def test_a_package_that_was_linked_softly_cannot_be_checked(prefix: Path) -> None:
+    cache = prefix.parent / "cache"
+    (prefix / "lib/numpy/f0.bin").rename(cache)
+    (prefix / "lib/numpy/f0.bin").symlink_to(cache)
+    edit(prefix, "numpy", link={"source": "", "type": 2})
+    checked = check(prefix)
+    assert checked.found == ()
+    assert "package cache" in checked.unreadable[0]
+
+
+def test_links_that_a_package_has_are_looked_at_and_not_read(prefix: Path) -> None:
+    (prefix / "lib/good.so").symlink_to("numpy/f0.bin")
+    (prefix / "lib/bad.so").symlink_to("/etc/hosts")
+    (prefix / "lib/broken.so").symlink_to("nowhere")
+    links = [recorded(f"lib/{one}.so", is_link=True) for one in ("good", "bad", "broken", "gone")]
+    checked = check_files(prefix, links, lambda *_: None)
+    assert [(one.file.path, one.problem) for one in checked.found] == [
+        ("lib/bad.so", "leads_outside"),
+        ("lib/broken.so", "missing"),
+        ("lib/gone.so", "missing"),
+    ]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_named_pipe_and_a_folder_make_nobody_wait(prefix: Path) -> None:
+    (prefix / "lib/numpy/f0.bin").unlink()
+    os.mkfifo(prefix / "lib/numpy/f0.bin")
+    (prefix / "lib/numpy/f1.bin").unlink()
+    (prefix / "lib/numpy/f1.bin").mkdir()
+    assert problems(prefix) == [
+        ("lib/numpy/f0.bin", "not_a_file"),
+        ("lib/numpy/f1.bin", "not_a_file"),
+    ]
+
+
+def test_byte_code_that_python_rewrote_is_no_fault(tmp_path: Path) -> None:
+    path = f"{SITE}/m/__pycache__/m.cpython-312.pyc"
+    write_package(tmp_path, locked("m", "1.0", "0"), {path: b"old", f"{SITE}/m/m.py": b""})
+    (tmp_path / path).write_bytes(b"new")
+    assert (problems(tmp_path), check(tmp_path).unhashed) == ([], 1)
+    (tmp_path / path).unlink()
+    assert problems(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{", '{"name": 1}', '{"name": "x", "paths_data": {"paths": [{}]}}']
+)
+def test_a_record_that_cannot_be_read_is_told(prefix: Path, content: str) -> None:
+    record_of(prefix, "numpy").write_text(content, encoding="utf-8")
+    found = recorded_files(prefix)
+    assert len(found.failures) == 1
+    assert found.failures[0].startswith("numpy-2.2.6-")
+    assert len(found.files) == 12
+
+
+def test_records_of_old_conda_name_files_without_hashes(prefix: Path) -> None:
+    edit(prefix, "numpy", paths_data=None, files=["lib/numpy/f0.bin", "lib/numpy/gone"])
+    assert problems(prefix) == [("lib/numpy/gone", "missing")]
+    assert check(prefix).unhashed == 1
+
+
+def test_progress_ends_with_the_last_file_and_comes_from_one_thread(prefix: Path) -> None:
+    told: list[tuple[int, int]] = []
+    threads = set()
+
+    def tell(done: int, total: int, _: str) -> None:
+        told.append((done, total))
+        threads.add(threading.get_ident())
+
+    check_files(prefix, recorded_files(prefix).files, tell, threads=3)
+    assert told[-1] == (15, 15)
+    assert threads == {threading.get_ident()}
+
+
+def test_what_goes_wrong_in_a_thread_is_raised(prefix: Path) -> None:
+    with pytest.raises(AttributeError):
+        check_files(prefix, [None], lambda *_: None)  # type: ignore[list-item]
+
+
+# -- pip over conda, and files of nobody --------------------------------------------------------
+
+
+def test_a_wheel_over_a_package_by_its_name(prefix: Path) -> None:
+    write_wheel(prefix, "torch", "2.11.0+cu130")
+    write_wheel(prefix, "einops", "0.8.1")
+    pip = read_pip(prefix, {}).distributions
+    assert isinstance(pip, Known)
+    found = overlaps_by_name(prefix, packages(prefix), pip.value)
+    assert [(one.name, one.package, one.package_version) for one in found] == [
+        ("torch", "pytorch", "2.7.1")
+    ]
+
+
+def test_a_package_of_conda_that_says_pip_is_none(prefix: Path) -> None:
+    folder = write_wheel(prefix, "numpy", "2.2.6")
+    metadata = (folder / "METADATA").relative_to(prefix).as_posix()
+    edit(prefix, "numpy", files=[metadata])
+    pip = read_pip(prefix, {}).distributions
+    assert isinstance(pip, Known)
+    assert metadata in files_of(record_of(prefix, "numpy"))
+    assert overlaps_by_name(prefix, packages(prefix), pip.value) == ()
+
+
+def test_a_wheel_that_lists_files_of_a_package(prefix: Path) -> None:
+    write_wheel(prefix, "my-tools", "1.0", files=("numpy/__init__.py", "../../numpy/f0.bin"))
+    owners = {one.path: one.package for one in recorded_files(prefix).files}
+    found = overlaps_by_file(prefix, packages(prefix), owners)
+    assert [(one.name, one.package, one.files) for one in found] == [("my-tools", "numpy", 2)]
+
+
+def test_files_of_nobody(prefix: Path) -> None:
+    write_wheel(prefix, "mine", "1.0", files=("mine/__init__.py",))
+    (prefix / SITE / "mine").mkdir()
+    (prefix / SITE / "mine/__init__.py").touch()
+    (prefix / SITE / "mine/__pycache__").mkdir()
+    (prefix / SITE / "mine/__pycache__/x.pyc").touch()
+    (prefix / SITE / "numpy/patched.py").touch()
+    (prefix / SITE / "evil.pth").touch()
+    (prefix / SITE / "copied/deep").mkdir(parents=True)
+    (prefix / SITE / "copied/deep/a.py").touch()
+    owned = [one.path for one in recorded_files(prefix).files]
+    assert sorted(foreign_entries(prefix, owned)) == [
+        f"{SITE}/copied/",
+        f"{SITE}/evil.pth",
+        f"{SITE}/numpy/patched.py",
+    ]
