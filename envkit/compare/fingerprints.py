@@ -44,7 +44,7 @@ def _compare_layer(layer: Layer, ground: Ground) -> LayerResult:
     for name in names:
         results = [_NO_FINGERPRINT if one is None else one.get(name) for one in probes]
         values = [_value(layer, name, result, ground) for result in results]
-        if layer != "peaks" and any(isinstance(v, Lost) and _unstable(v) for v in values):
+        if layer != "peaks" and any(isinstance(v, Lost) and v.unsteady for v in values):
             # Compared is what is exact on all machines: an unstable value accuses nobody.
             values = [v if isinstance(v, Lost) else _LEFT_OUT for v in values]
         _TAKE[layer](collector, name, values, kind)
@@ -54,11 +54,6 @@ def _compare_layer(layer: Layer, ground: Ground) -> LayerResult:
 
 
 _LEFT_OUT: Final = Lost(reason="exact here, left out", lawful=True)
-_NOT_REPEATED: Final = "did not repeat"
-
-
-def _unstable(value: Lost) -> bool:
-    return value.reason.startswith(_NOT_REPEATED)
 
 
 def _value(layer: Layer, name: str, result: ProbeResult | Lost | None, ground: Ground) -> Any:
@@ -95,10 +90,11 @@ def counts(layer: Layer, result: ProbeResult) -> bool:
 
 def _why_not(result: ProbeResult) -> Lost:
     if result.status == "unstable":
-        return Lost(reason=f"{_NOT_REPEATED}: {result.reason or 'runs differ'}", lawful=True)
+        reason = f"did not repeat: {result.reason or 'runs differ'}"
+        return Lost(reason=reason, lawful=True, unsteady=True)
     if result.status == "exact" and result.values is not None:
         reason = result.reason or "need not repeat on this kind of device"
-        return Lost(reason=f"{_NOT_REPEATED} by its suite: {reason}", lawful=True)
+        return Lost(reason=reason, lawful=True, unsteady=True)
     return Lost(reason=result.reason or f"the probe {result.status.replace('_', ' ')}")
 
 

@@ -36,6 +36,8 @@ class Lost(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     lawful: bool = False
     """Whether nothing went wrong: it need not repeat, or the other suite does not have it."""
+    unsteady: bool = False
+    """Whether it is there and may not be counted, because it does not or need not repeat."""
 
 
 class LayerResult(msgspec.Struct, frozen=True, kw_only=True):
