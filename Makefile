@@ -7,6 +7,8 @@ PYTHON ?=
 TARGET ?= .venv/bin/python
 # More for pytest and for `envkit verify`, for example PYTEST="-k allocator".
 PYTEST ?=
+# Tests run in this many processes; they depend on no order.
+PROCESSES ?= 2
 VERIFY ?=
 
 VENV := .venv
@@ -28,7 +30,7 @@ endif
 	@$(BIN)/envkit verify --python $(TARGET) $(VERIFY)
 
 test: $(VENV)/.test torch ## Set up .venv and run the tests; PYTEST="-k allocator" runs some
-	$(BIN)/python -m pytest $(PYTEST)
+	$(BIN)/python -m pytest -n $(PROCESSES) $(PYTEST)
 
 lint: $(VENV)/.lint ## Check style and formatting (ruff)
 	$(BIN)/ruff check .

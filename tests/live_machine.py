@@ -105,7 +105,7 @@ esac
 """
 
 _TORCH = '''\
-"""A torch that answers from FAKE_* variables and computes nothing."""
+"""A torch that answers from FAKE_* variables and computes a little in plain Python."""
 import os
 from types import SimpleNamespace
 from torch import version
@@ -117,6 +117,23 @@ _card = SimpleNamespace(
     minor=int(os.environ.get("FAKE_CAPABILITY", "8.0").split(".")[1]),
     total_memory=int(os.environ.get("FAKE_MEMORY", "85899345920")),
 )
+float32 = float64 = "float"
+class _Tensor(list):
+    cpu = lambda self: self
+    tolist = lambda self: list(self)
+    __float__ = lambda self: float(self[0])
+    def sum(self):
+        return _Tensor([float(sum(list(self)))])
+    def cumsum(self, dim):
+        return _Tensor(sum(self[: at + 1]) for at in range(len(self)))
+    def sort(self):
+        order = sorted(range(len(self)), key=lambda at: self[at])
+        return _Tensor(float(self[at]) for at in order), _Tensor(order)
+def tensor(values, dtype=None, device=None):
+    return _Tensor(values)
+def matmul(left, right):
+    columns = list(zip(*right))
+    return _Tensor([sum(a * b for a, b in zip(row, one)) for one in columns] for row in left)
 def _init():
     if not _works:
         raise RuntimeError(os.environ.get("FAKE_WORDS") or "No CUDA GPUs are available")

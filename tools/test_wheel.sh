@@ -27,4 +27,4 @@ trap 'rm -rf "$tree"' EXIT
 git ls-files -z --cached --others --exclude-standard -- . ':!envkit' | tar --create --null --files-from=- | tar --extract --directory="$tree"
 cd "$tree"
 echo "wheel: tests run against $("$python" -c 'import envkit; print(envkit.__file__)')"
-"$python" -m pytest
+"$python" -m pytest -n 2

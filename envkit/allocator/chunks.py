@@ -29,11 +29,13 @@ class DriverAddresses(AddressSpace):
 
     """
 
-    __slots__ = ("_holes", "_lowest")
+    __slots__ = ("_far", "_holes", "_lowest")
 
     def __init__(self, first: int) -> None:
         super().__init__(first)
         self._lowest = first // CHUNK_BYTES * CHUNK_BYTES
+        #: Observed addresses below this are of another part of the address space (Windows).
+        self._far = first // 2
         #: Start and size, by start.
         self._holes: list[tuple[int, int]] = []
 
@@ -77,7 +79,7 @@ class DriverAddresses(AddressSpace):
             del self._holes[at]
             self._add_hole(hole, start - hole)
             self._add_hole(start + size, hole + room - start - size)
-        elif start < self._lowest:
+        elif self._far < start < self._lowest:
             self._lowest = start // CHUNK_BYTES * CHUNK_BYTES
 
     def _add_hole(self, start: int, size: int) -> None:

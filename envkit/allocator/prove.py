@@ -12,6 +12,7 @@ from envkit.allocator.blocks import DEFAULT_POOL, Block, PoolId
 from envkit.allocator.config import Config
 from envkit.allocator.growth import grow
 from envkit.allocator.heap import Heap
+from envkit.allocator.messages import OutOfMemory
 from envkit.allocator.model import CachingAllocator
 from envkit.allocator.recording import OOM, PoolMap, Recording
 from envkit.allocator.release import release_segment, unmap
@@ -97,7 +98,10 @@ def prove(recording: Recording) -> tuple[Proof, list[StartSegment]]:
         restore(run.heap, start)
     except ValueError as error:
         return run.proof(str(error)), start
-    run.follow()
+    try:
+        run.follow()
+    except OutOfMemory as error:
+        return run.proof(f"the history asks for more than any device has ({error})"), start
     return run.proof(), start
 
 

@@ -13,7 +13,13 @@ import msgspec
 
 from envkit.allocator.blocks import DEFAULT_POOL, PoolId
 from envkit.allocator.options import LAST_VERSION, Version
-from envkit.allocator.replay import ACTIONS, SEGMENT_ALLOC, Event
+from envkit.allocator.replay import (
+    ACTIONS,
+    SEGMENT_ALLOC,
+    SEGMENT_MAP,
+    SEGMENT_UNMAP,
+    Event,
+)
 from envkit.errors import InputError
 
 OOM: Final = "o"
@@ -21,6 +27,10 @@ _ACTIONS: Final = {**ACTIONS, "oom": OOM}
 #: Events of all devices together that are read; each takes some hundred bytes of memory here.
 MAX_EVENTS: Final = 20_000_000
 MAX_BLOCKS: Final = 5_000_000
+#: No device has more; a larger size is damage, or an attempt to keep us busy.
+MAX_SIZE_BYTES: Final = 1 << 42
+#: All mapping and unmapping of expandable segments together, which is followed page by page.
+MAX_MAPPED_BYTES: Final = 1 << 46
 _LARGEST: Final = 1 << 64
 
 #: Keys by which a release is told from the one before it, newest first.
@@ -137,9 +147,11 @@ def _recording(
     expandable = any(segment.get("is_expandable") for segment in segments) or any(
         entry["action"] in {"segment_map", "segment_unmap"} for entry in kept
     )
+    events = tuple(_event(entry) for entry in kept)
+    _check_mapped(events, segments)
     return Recording(
         device=device,
-        events=tuple(_event(entry) for entry in kept),
+        events=events,
         stacks=stacks if any(stacks) else (),
         segments=tuple(_segment(segment) for segment in segments),
         block_stacks=blocks,
@@ -148,14 +160,22 @@ def _recording(
     )
 
 
+def _check_mapped(events: tuple[Event, ...], segments: Sequence[Mapping[str, Any]]) -> None:
+    mapped = sum(e[2] for e in events if e[0] in {SEGMENT_MAP, SEGMENT_UNMAP})
+    mapped += sum(_size(s["total_size"]) for s in segments if s.get("is_expandable"))
+    if mapped > MAX_MAPPED_BYTES:
+        message = f"{mapped} bytes of expandable segments"
+        raise ValueError(message)
+
+
 def _event(entry: Mapping[str, Any]) -> Event:
     action = _ACTIONS[entry["action"]]
     place = entry["device_free"] if action == OOM else entry["addr"]
-    return (action, _size(place), _size(entry["size"]), _size(entry.get("stream", 0)))
+    return (action, _number(place), _size(entry["size"]), _number(entry.get("stream", 0)))
 
 
 def _segment(entry: Mapping[str, Any]) -> EndSegment:
-    blocks, address = [], _size(entry["address"])
+    blocks, address = [], _number(entry["address"])
     for block in entry["blocks"]:
         size = _size(block["size"])
         asked = _size(block.get("requested_size", size))
@@ -163,17 +183,25 @@ def _segment(entry: Mapping[str, Any]) -> EndSegment:
         address += size
     first, second = entry.get("segment_pool_id", DEFAULT_POOL)
     return EndSegment(
-        _size(entry["address"]),
+        _number(entry["address"]),
         _size(entry["total_size"]),
-        _size(entry.get("stream", 0)),
+        _number(entry.get("stream", 0)),
         entry["segment_type"] == "small",
         bool(entry.get("is_expandable", False)),
-        (_size(first), _size(second)),
+        (_number(first), _number(second)),
         tuple(blocks),
     )
 
 
 def _size(value: Any) -> int:
+    size = _number(value)
+    if size > MAX_SIZE_BYTES:
+        message = f"{size} bytes are more than any device has"
+        raise ValueError(message)
+    return size
+
+
+def _number(value: Any) -> int:
     if not isinstance(value, int) or not 0 <= value < _LARGEST:
         message = f"{str(value)[:40]!r} is no size or address"
         raise ValueError(message)

@@ -124,6 +124,11 @@ def _can_be_kept(start: list[StartSegment], config: Config) -> bool:
     """Tell whether the layout at the start is one that these settings could have made."""
     if any(segment.is_expandable != config.expandable_segments for segment in start):
         return False
+    ends = [segment.address + segment.size for segment in start]
+    if any(end > segment.address for end, segment in zip(ends, start[1:], strict=False)):
+        return False  # no state of any allocator: the proof has said so
+    if any(not _holds(segment) for segment in start):
+        return False
     # Of a segment from this size on nothing is ever split off.
     return all(
         segment.size < config.max_split_size_bytes
@@ -131,6 +136,16 @@ def _can_be_kept(start: list[StartSegment], config: Config) -> bool:
         or segment.blocks[0].size == segment.size
         for segment in start
     )
+
+
+def _holds(segment: StartSegment) -> bool:
+    """Tell whether the blocks of a segment lie in it, one behind the other."""
+    at = segment.address
+    for block in segment.blocks:
+        if block.address < at:
+            return False
+        at = block.address + block.size
+    return at <= segment.address + segment.size
 
 
 def _shrink(allocator: CachingAllocator, room: int | None) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -44,6 +44,12 @@ class Terminal:
     verbose: int
     color: str
     no_progress: bool
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Terminal:
+        """Take them from the options of a command."""
+        names = ("quiet", "verbose", "color", "no_progress")
+        return cls(**{name: options[name] for name in names})
 
     @property
     def verbosity(self) -> int:

@@ -46,12 +46,7 @@ def command(**options: Any) -> int:
     Each package must have the hash that the lock has for it. The prefix appears when everything
     is installed, and not before. Scripts of packages are not run.
     """
-    terminal = Terminal(
-        quiet=options["quiet"],
-        verbose=options["verbose"],
-        color=options["color"],
-        no_progress=options["no_progress"],
-    )
+    terminal = Terminal.of(options)
     request = CreateRequest(
         spec=options["spec"], prefix=options["prefix"], mirror=options["mirror"]
     )

@@ -42,12 +42,7 @@ def command(**options: Any) -> int:
 
     SPEC is a path, or the name of a spec that comes with envkit, with or without a version.
     """
-    terminal = Terminal(
-        quiet=options["quiet"],
-        verbose=options["verbose"],
-        color=options["color"],
-        no_progress=options["no_progress"],
-    )
+    terminal = Terminal.of(options)
     configuration = read_configuration(Path.cwd(), os.environ)
     today = dt.datetime.now(tz=dt.timezone.utc).date()
     document = lint_specs(options["specs"], today=today, configuration=configuration)

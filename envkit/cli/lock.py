@@ -62,12 +62,7 @@ def command(**options: Any) -> int:
     SPEC is an environment.yml or a name such as vit. The lock is written beside it, as
     NAME.conda-lock.yml, or conda-lock.yml for environment.yml.
     """
-    terminal = Terminal(
-        quiet=options["quiet"],
-        verbose=options["verbose"],
-        color=options["color"],
-        no_progress=options["no_progress"],
-    )
+    terminal = Terminal.of(options)
     request = LockRequest(
         specs=_specs(options),
         check=options["check"],

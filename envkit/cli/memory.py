@@ -21,9 +21,9 @@ from envkit.errors import UsageError
 from envkit.render.style import Style
 
 EXAMPLES = """\
-envkit memory replay snapshot.pickle
-envkit memory replay snapshot.pickle --total-memory 24GiB
-envkit memory replay snapshot.pickle --conf expandable_segments:True --must-fit"""
+envkit memory replay run.pickle
+envkit memory replay run.pickle --total-memory 24GiB
+envkit memory replay run.pickle --conf expandable_segments:True --must-fit"""
 
 
 class MemoryGroup(click.Group):

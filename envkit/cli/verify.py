@@ -41,12 +41,7 @@ def command(**options: Any) -> int:
     Reads driver, GPUs, system and environment, runs torch in the environment's own interpreter,
     and measures how memory and numbers behave there. The exit code is the verdict's.
     """
-    terminal = Terminal(
-        quiet=options["quiet"],
-        verbose=options["verbose"],
-        color=options["color"],
-        no_progress=options["no_progress"],
-    )
+    terminal = Terminal.of(options)
     configuration = read_configuration(Path.cwd(), os.environ)
     if options["from_"] is not None:
         report = _recorded(options, configuration)

@@ -14,6 +14,7 @@ import msgspec
 
 from envkit.allocator import MODEL_VERSION, CachingAllocator, ConfigError, OutOfMemory
 from envkit.compare.contrast import Contrast
+from envkit.compare.fingerprints import is_walk
 from envkit.model.finding import Evidence
 from envkit.model.fingerprint import Fingerprint
 from envkit.model.versions import parse_torch
@@ -77,7 +78,10 @@ def _said(proof: Proof) -> str:
 def _unlike(fingerprint: Fingerprint, name: str) -> str:
     """Name the first operation in which the model does not give what was measured."""
     result = fingerprint.layers.allocator.get(name)
-    steps = ((result.values if result is not None else None) or {}).get("steps", [])
+    values = result.values if result is not None else None
+    if values is None or not is_walk(values):
+        return f"{name}: it has no operations with counters"
+    steps = values["steps"]
     model = _model(fingerprint)
     held: dict[int, int] = {}
     last: Mapping[str, int] = {}

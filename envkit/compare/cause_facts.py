@@ -34,8 +34,9 @@ def workspaces_by_architecture(contrast: Contrast) -> Iterator[Evidence]:
 
 
 def _only_here(value: Any) -> str:
-    sizes = value.get("only_here", {}) if isinstance(value, dict) else {}
-    return ", ".join(f"{int(size):,} B x {count}" for size, count in list(sizes.items())[:2])
+    sizes = value.get("only_here") if isinstance(value, dict) else None
+    told = list(sizes.items())[:2] if isinstance(sizes, dict) else []
+    return ", ".join(f"{int(size):,} B x {count}" for size, count in told if size.isdecimal())
 
 
 def mig_slices(contrast: Contrast) -> Iterator[Evidence]:

@@ -58,7 +58,7 @@ class Ground(msgspec.Struct, frozen=True, kw_only=True):
 def find_ground(sides: Sequence[Side]) -> Ground:
     """Look at the keys of all fingerprints."""
     present = [side.fingerprint for side in sides if side.fingerprint is not None]
-    drivers = {_driver(side) for side in sides if side.fingerprint is not None}
+    drivers = {_driver(side) for side in sides if side.fingerprint is not None} - {""}
     moved = _moved(present)
     return Ground(
         fingerprints=tuple(side.fingerprint for side in sides),

@@ -11,7 +11,7 @@ import msgspec
 from envkit.compare.comparability import Ground
 from envkit.compare.layer import Collector, Kind, LayerResult, Lost
 from envkit.compare.peaks import CONTEXT_TOLERANCE_BYTES, take_near, take_peaks
-from envkit.compare.streams import shape
+from envkit.compare.streams import is_stream, shape
 from envkit.model.documents import Comparable
 from envkit.model.fingerprint import DIGEST_LAYERS, LAYERS, Fingerprint, Layer, ProbeResult
 
@@ -44,7 +44,7 @@ def _compare_layer(layer: Layer, ground: Ground) -> LayerResult:
     for name in names:
         results = [_NO_FINGERPRINT if one is None else one.get(name) for one in probes]
         values = [_value(layer, name, result, ground) for result in results]
-        if any(isinstance(value, Lost) and _unstable(value) for value in values):
+        if layer != "peaks" and any(isinstance(v, Lost) and _unstable(v) for v in values):
             # Compared is what is exact on all machines: an unstable value accuses nobody.
             values = [v if isinstance(v, Lost) else _LEFT_OUT for v in values]
         _TAKE[layer](collector, name, values, kind)
@@ -69,7 +69,21 @@ def _value(layer: Layer, name: str, result: ProbeResult | Lost | None, ground: G
         return result
     if name == _SEEDED_PROBE and not ground.same_challenge:
         return Lost(reason="another challenge seeded it", lawful=True)
+    if layer == "peaks" and result.status == "unstable":
+        return _steadied(result)
     return result if counts(layer, result) else _why_not(result)
+
+
+def _steadied(result: ProbeResult) -> ProbeResult | Lost:
+    """Return the largest of each peak that moved between runs: peaks have a tolerance anyhow."""
+    spread = (result.values or {}).get("spread")
+    rows = spread.get("differs") if isinstance(spread, Mapping) else None
+    found = {}
+    for row in rows if isinstance(rows, list) else ():
+        figures = row.get("values") if isinstance(row, Mapping) else None
+        if isinstance(figures, list) and figures and all(type(n) is int for n in figures):
+            found[str(row.get("path", "")).strip("/")] = max(figures)
+    return msgspec.structs.replace(result, values=found) if found else _why_not(result)
 
 
 def counts(layer: Layer, result: ProbeResult) -> bool:
@@ -89,7 +103,7 @@ def _why_not(result: ProbeResult) -> Lost:
 
 
 def _take_stream(collector: Collector, name: str, values: Sequence[Any], kind: Kind) -> None:
-    collector.take(name, values, kind=kind, same=_same_result, shown=lambda r: shape(_plain(r)))
+    collector.take(name, values, kind=kind, same=_same_result, shown=_shape)
 
 
 def _take_numbers(collector: Collector, name: str, values: Sequence[Any], kind: Kind) -> None:
@@ -153,6 +167,24 @@ def _plain(results: Sequence[Any]) -> list[Any]:
     return [None if result is None else result.values for result in results]
 
 
+def _shape(results: Sequence[Any]) -> Sequence[Any]:
+    values = _plain(results)
+    if all(one is None or is_stream(one) for one in values):
+        return shape(values)
+    return _differing_outputs(results)
+
+
+def is_walk(values: Any) -> bool:
+    """Whether an exercise's values are operations with counters."""
+    steps = values.get("steps") if isinstance(values, Mapping) else None
+    return isinstance(steps, list) and all(
+        isinstance(step, Mapping)
+        and isinstance(step.get("op"), str)
+        and isinstance(step.get("counters"), Mapping)
+        for step in steps
+    )
+
+
 def _values_or_lost(results: Sequence[Any]) -> list[Any]:
     return [one if isinstance(one, Lost) else one.values for one in results]
 
@@ -171,6 +203,8 @@ def _differing_outputs(results: Sequence[Any]) -> list[Any]:
 def _first_operation(results: Sequence[Any]) -> list[Any]:
     """Return of every machine the first operation whose counters are not the same on all."""
     values = _plain(results)
+    if not all(one is None or is_walk(one) for one in values):
+        return _differing_outputs(results)
     walks = [one.get("steps", []) for one in values if one is not None]
     rows = zip_longest(*walks)
     at = next((n for n, row in enumerate(rows) if any(one != row[0] for one in row[1:])), None)

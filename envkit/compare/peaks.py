@@ -16,6 +16,7 @@ from envkit.model.observed import value_of
 SEGMENT_BYTES: Final = 20 << 20
 CONTEXT_TOLERANCE_BYTES: Final = 64 << 20
 #: Peaks in the order of preference: what a process holds of the device.
+_STEADY: Final = Lost(reason="not among the figures that are known", lawful=True)
 _HELD: Final = ("reserved_bytes", "allocated_bytes")
 
 
@@ -41,8 +42,10 @@ def take_peaks(collector: Collector, probe: str, values: Sequence[Any], *, kind:
     Without segments, as on the CPU, nothing is left to chance and nothing is tolerated.
     """
     names = sorted({name for one in values if isinstance(one, Mapping) for name in one})
+    if not names:
+        collector.take(probe, values, kind=kind)
     for name in names:
-        figures = [one if isinstance(one, Lost) else one.get(name) for one in values]
+        figures = [one if isinstance(one, Lost) else one.get(name, _STEADY) for one in values]
         tolerance = SEGMENT_BYTES if name.endswith("_bytes") else 1
         tolerance = tolerance if "segments" in names else 0
         take_near(collector, f"{probe}.{name}", figures, tolerance=tolerance, kind=kind)

@@ -16,6 +16,14 @@ from typing import Any, Final
 MOST_SIZES: Final = 4
 
 
+def is_stream(value: Any) -> bool:
+    """Whether a probe's values are a stream: what is read from a file may be anything."""
+    if not isinstance(value, Mapping) or not isinstance(value.get("streams"), Mapping):
+        return False
+    lists = (value.get("requests"), value.get("after_tensors", []))
+    return all(isinstance(one, list) and all(type(n) is int for n in one) for one in lists)
+
+
 def shape(values: Sequence[Any]) -> list[dict[str, Any] | None]:
     """Return for every stream what sets it apart: counts, its first differing request, sizes.
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 import datetime as dt
 from typing import Final
 
-SOURCE: Final = "https://devguide.python.org/versions/ (read 2026-11-30)"
+#: The day on which the table was read.
+READ_ON: Final = dt.date(2026, 11, 30)
+SOURCE: Final = f"https://devguide.python.org/versions/ (read {READ_ON})"
 
 #: Last day of each series, oldest first.
 END_OF_LIFE: Final = {
@@ -29,3 +31,12 @@ def end_of_life(series: tuple[int, int]) -> dt.date | None:
     """Return the last day of a Python series; None for one newer than the table."""
     oldest = min(END_OF_LIFE)
     return END_OF_LIFE[oldest] if series < oldest else END_OF_LIFE.get(series)
+
+
+def ended(series: tuple[int, int]) -> dt.date | None:
+    """Return the last day of a series that had ended when the table was read, else None.
+
+    For rules: they go by tables alone, so that a report is judged alike on every day.
+    """
+    last_day = end_of_life(series)
+    return last_day if last_day is not None and last_day < READ_ON else None

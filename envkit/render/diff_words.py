@@ -53,8 +53,9 @@ def sentence(difference: Difference) -> str:
     """Say where two streams part, or nothing for other layers."""
     if difference.layer not in _STREAMS:
         return ""
-    firsts = [value.get("first", {}) for value in difference.values if isinstance(value, dict)]
-    if not firsts:
+    tables = [value for value in difference.values if isinstance(value, dict)]
+    firsts = [one["first"] for one in tables if isinstance(one.get("first"), dict)]
+    if not firsts or len(firsts) < len(tables):
         return ""
     place = f"first at request {firsts[0].get('request')}"
     after = firsts[0].get("after_tensors")
@@ -91,8 +92,28 @@ def _pair(difference: Difference, values: Sequence[str]) -> str:
 
 
 def _same_operation(left: Any, right: Any) -> bool:
-    pair = (left, right)
-    return all(isinstance(one, dict) and "op" in one for one in pair) and left["op"] == right["op"]
+    return _is_operation(left) and _is_operation(right) and left["op"] == right["op"]
+
+
+def _is_operation(value: Any) -> bool:
+    """Whether a value is an operation of an exercise, and not something of the same look."""
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("op"), str)
+        and isinstance(value.get("operation"), int)
+        and isinstance(value.get("counters_that_differ"), int)
+        and isinstance(value.get("counters"), dict)
+    )
+
+
+def _is_stream(value: dict[str, Any]) -> bool:
+    return (
+        isinstance(value.get("requests"), int)
+        and isinstance(value.get("more_sizes"), int)
+        and isinstance(value.get("only_here"), dict)
+        and all(isinstance(n, int) for n in value["only_here"].values())
+        and all(size.isdecimal() for size in value["only_here"])
+    )
 
 
 def _operation(left: dict[str, Any], right: dict[str, Any]) -> str:
@@ -107,13 +128,13 @@ def _operation(left: dict[str, Any], right: dict[str, Any]) -> str:
 
 
 def _said_table(value: dict[str, Any]) -> str:
-    if "requests" in value:
+    if _is_stream(value):
         return _stream(value)
-    if "op" in value:
+    if _is_operation(value):
         counters = ", ".join(f"{k} {said(v)}" for k, v in list(value["counters"].items())[:2])
-        return f"operation {value['operation']} ({printable(str(value['op']))}): {counters}"
+        return f"operation {value['operation']} ({printable(value['op'])}): {counters}"
     if "asks" in value:
-        return f"asks for {printable(value['asks'])}"
+        return f"asks for {printable(str(value['asks']))}"
     return ", ".join(_entry(name, one) for name, one in value.items())
 
 
@@ -134,6 +155,6 @@ def _stream(value: dict[str, Any]) -> str:
 
 
 def _request(first: dict[str, Any]) -> str:
-    if "bytes" in first:
+    if isinstance(first.get("bytes"), int):
         return f"{first['bytes']:,} B"
     return f"frees {first['frees']}" if "frees" in first else str(first.get("is", "nothing"))

@@ -236,7 +236,7 @@ DRV002 = Rule(
     check=_drv002,
     gate=cuda_build,
     reads=("torch.cuda",),
-    requires=("TOR001", "GPU001", "GPU008", "DRV001", "DRV005"),
+    requires=("TOR001", "GPU001", "GPU008", "DRV001", "DRV005", "DRV009"),
     url=_MINOR,
 )
 

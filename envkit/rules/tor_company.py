@@ -7,7 +7,7 @@ from typing import Literal
 
 from packaging.version import InvalidVersion, Version
 
-from envkit.compat import tables
+from envkit.compat import python_series, tables
 from envkit.compat.tables import NumpyGeneration, Release, Unknown
 from envkit.model.finding import Severity
 from envkit.model.observed import Absent, Known, Unreadable, value_of
@@ -25,13 +25,10 @@ _RELEASES = "https://github.com/pytorch/pytorch/blob/main/RELEASE.md"
 
 # -- TOR006, TOR007, TOR008, TOR009 -------------------------------------------------------------
 
-#: Last Python series without security fixes, with the day: https://devguide.python.org/versions/
-_ENDED = {"3.6": "2021-12-23", "3.7": "2023-06-27", "3.8": "2024-10-07", "3.9": "2025-10-31"}
-
 
 def _tor006(subject: Subject) -> Outcome:
     python = value_of(subject.facts.python.version) or ""
-    found = re.match(r"\d+\.\d+", python)
+    found = re.match(r"(\d+)\.(\d+)", python)
     if found is None:
         return undecided(f"python.version: {python!r} is no version")
     series = found[0]
@@ -42,10 +39,10 @@ def _tor006(subject: Subject) -> Outcome:
         reasons.append(f"torch {release.version} has no wheel for Python {series}")
         source = cite("torch", f"releases {release.version}", release)
         evidence.append(seen("Pythons with wheels", ", ".join(release.python), source))
-    if series in _ENDED:
-        reasons.append(f"Python {series} ended on {_ENDED[series]}")
-        source = "https://devguide.python.org/versions/"
-        evidence.append(seen("end of life", _ENDED[series], source))
+    last_day = python_series.ended((int(found[1]), int(found[2])))
+    if last_day is not None:
+        reasons.append(f"Python {series} ended on {last_day}")
+        evidence.append(seen("end of life", last_day, python_series.SOURCE))
     if not reasons:
         return (
             undecided(release.why)

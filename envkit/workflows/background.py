@@ -22,6 +22,11 @@ class Background(Generic[T]):
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
+    @property
+    def done(self) -> bool:
+        """Whether the call has returned or raised."""
+        return not self._thread.is_alive()
+
     def result(self) -> T:
         """Wait for the call and return what it returned, or raise what it raised."""
         self._thread.join()

@@ -163,9 +163,9 @@ def _check_values(settings: Settings) -> None:
 def _is_unknown(code: str) -> bool:
     """Whether a code is of a family that rules judge, and of none of its rules."""
     from envkit.rules.registry import BY_CODE  # noqa: PLC0415 (only where something is waived)
-    from envkit.rules.rule import FAMILIES  # noqa: PLC0415
 
-    return code[:3] in FAMILIES and code not in BY_CODE
+    judged = {known[:3] for known in BY_CODE}
+    return code[:3] in judged and code not in BY_CODE
 
 
 def _from_variables(variables: Mapping[str, str]) -> Settings:

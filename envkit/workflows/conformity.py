@@ -9,13 +9,11 @@ from typing import Any, Final
 import msgspec
 
 from envkit.allocator import CachingAllocator, Config, ConfigError, OutOfMemory
+from envkit.allocator.options import FIRST_VERSION, LAST_VERSION
 from envkit.model.fingerprint import Key
 from envkit.model.versions import parse_torch
 from envkit.probes.child.exercises.operations import carry_out
 
-#: Releases whose allocator the model describes (docs/reference/allocator-model.md).
-OLDEST: Final = (2, 1)
-NEWEST: Final = (2, 14)
 #: Total memory the model has on a machine without a GPU; no exercise of a suite comes near it.
 MODEL_MEMORY_BYTES: Final = 80 << 30
 
@@ -73,8 +71,8 @@ def _model(key: Key, total_memory_bytes: int) -> CachingAllocator | Conformity:
         release = parse_torch(key.torch).release[:2]
     except ValueError as error:
         return Conformity(conforms=None, reason=str(error))
-    if not OLDEST <= release <= NEWEST:
-        oldest, newest = (".".join(map(str, v)) for v in (OLDEST, NEWEST))
+    if not FIRST_VERSION <= release <= LAST_VERSION:
+        oldest, newest = (".".join(map(str, v)) for v in (FIRST_VERSION, LAST_VERSION))
         return Conformity(conforms=None, reason=f"the model describes torch {oldest} to {newest}")
     if key.capability is not None and not key.settings:
         # Not the defaults: torch always reports some, so these could not be read.

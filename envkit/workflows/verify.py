@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
@@ -30,6 +30,8 @@ from envkit.workflows.contract_facts import asked_facts
 from envkit.workflows.fingerprint import conformity_of
 from envkit.workflows.request import NO_FINGERPRINT, VerifyRequest
 
+#: The stage from which on the child is a user of the GPUs itself.
+USES_GPU: Final = "cuda_init"
 #: Told how far the probes are: done, total (0: not known), name.
 Tell = Callable[[int, int, str], None]
 OnProgress = Callable[[Progress | Stage], None]
@@ -86,10 +88,10 @@ def verify(request: VerifyRequest, readers: Readers, tell: Tell) -> Report:
 def _look(
     target: Target, request: VerifyRequest, readers: Readers, tell: Tell
 ) -> tuple[Facts, Fingerprint | None]:
-    driver_and_gpus = Background(readers.driver_and_gpus)
+    driver_and_gpus = _DriverAndGpus(readers.driver_and_gpus, tell)
     files = Background(lambda: readers.files(target))
     named = readers.contract(request.contract, target)  # before minutes of work, not after
-    run = _run_child(target, request, readers, tell)
+    run = _run_child(target, request, readers, driver_and_gpus.on_progress)
     facts, fingerprint = readers.compared(target, named, files.result()), None
     if run is not None:
         facts = readers.imported(target, facts, run)
@@ -99,13 +101,14 @@ def _look(
         facts = _with_conformity(facts, fingerprint)
     if request.contract.deep:
         facts = readers.deeply(target, facts, tell)
-    driver, gpus = driver_and_gpus.result()
+    works = value_of(facts.torch.cuda_available) is True
+    driver, gpus = driver_and_gpus.result(child_had_cuda=works)
     asked = asked_facts(request.facts(_suite_fact(request, run, fingerprint)), named)
     return msgspec.structs.replace(facts, request=asked, driver=driver, gpus=gpus), fingerprint
 
 
 def _run_child(
-    target: Target, request: VerifyRequest, readers: Readers, tell: Tell
+    target: Target, request: VerifyRequest, readers: Readers, on_progress: OnProgress
 ) -> ChildRun | None:
     if target.python is None:
         return None
@@ -118,14 +121,44 @@ def _run_child(
         challenge=request.challenge,
         time_limit_s=request.timeout_s,
     )
-
-    def on_progress(event: Progress | Stage) -> None:
-        if isinstance(event, Progress):
-            tell(event.done, event.total, event.name)
-        else:
-            tell(0, 0, event.name.replace("_", " "))
-
     return readers.child(Path(target.python), wanted, on_progress)
+
+
+class _DriverAndGpus:
+    """They are read beside the child; whether that was before it used a GPU itself."""
+
+    def __init__(self, read: Callable[[], tuple[DriverFacts, GpuFacts]], tell: Tell) -> None:
+        self._reading = Background(read)
+        self._tell = tell
+        self._too_late = False
+
+    def on_progress(self, event: Progress | Stage) -> None:
+        """Pass on how far the child is."""
+        if isinstance(event, Progress):
+            self._tell(event.done, event.total, event.name)
+            return
+        if event.name == USES_GPU and not self._reading.done:
+            self._too_late = True
+        self._tell(0, 0, event.name.replace("_", " "))
+
+    def result(self, *, child_had_cuda: bool) -> tuple[DriverFacts, GpuFacts]:
+        """Wait for the facts; a child for which CUDA never started held nothing on a GPU."""
+        driver, gpus = self._reading.result()
+        return driver, _without_use(gpus) if self._too_late and child_had_cuda else gpus
+
+
+def _without_use(gpus: GpuFacts) -> GpuFacts:
+    """Take back who uses the GPUs: our own child may be among those that were seen."""
+    if not isinstance(gpus.devices, Known):
+        return gpus
+    reason = "it was read when envkit's own probes used the GPUs already"
+    untold = Unreadable(reason=reason, source=gpus.devices.source)
+    devices = tuple(
+        msgspec.structs.replace(one, processes=untold, free_bytes=untold)
+        for one in gpus.devices.value
+    )
+    seen = msgspec.structs.replace(gpus.devices, value=devices)
+    return msgspec.structs.replace(gpus, devices=seen)
 
 
 def _with_conformity(facts: Facts, fingerprint: Fingerprint | None) -> Facts:

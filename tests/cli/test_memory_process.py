@@ -52,4 +52,4 @@ def test_wrong_usage_is_exit_2(arguments: tuple[str, ...], said: str) -> None:
 def test_help_of_the_group_ends_with_examples() -> None:
     done = envkit("memory", "-h")
     assert done.returncode == 0
-    assert "envkit memory replay snapshot.pickle" in done.stdout
+    assert "envkit memory replay run.pickle" in done.stdout

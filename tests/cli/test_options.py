@@ -31,6 +31,8 @@ OPTIONS = {
         *EVERYWHERE,
     ],
     "create": ["-p, --prefix", "--mirror", "--format", "--json", *EVERYWHERE],
+    "oom": ["-o", "--format", "--json", *EVERYWHERE],
+    "memory": [],
     "explain": EVERYWHERE,
     "rules": EVERYWHERE,
     "completion": EVERYWHERE,
@@ -49,16 +51,26 @@ def test_options(name: str) -> None:
     assert found == OPTIONS[name]
 
 
+def test_options_of_memory_replay() -> None:
+    group = loaded("memory")
+    assert isinstance(group, click.Group)
+    options = [one for one in group.commands["replay"].params if isinstance(one, click.Option)]
+    found = [", ".join(one.opts) for one in options]
+    own = ["--conf", "--total-memory", "--must-fit", "-o", "--format", "--json"]
+    assert found == [*own, *EVERYWHERE]
+    assert all(one.help for one in options)
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_option_says_what_it_does(name: str) -> None:
     for option in loaded(name).params:
         assert not isinstance(option, click.Option) or option.help
 
 
-@pytest.mark.parametrize("name", ["", *COMMANDS])
+@pytest.mark.parametrize("name", ["", *COMMANDS, "memory replay"])
 def test_help(name: str) -> None:
-    done = run_envkit(*([name] if name else []), "--help")
+    done = run_envkit(*name.split(), "--help")
     assert (done.returncode, done.stderr) == (0, "")
     assert "Examples:" in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80
-    assert_golden(GOLDEN / f"help-{name or 'envkit'}.txt", done.stdout)
+    assert_golden(GOLDEN / f"help-{name.replace(' ', '-') or 'envkit'}.txt", done.stdout)

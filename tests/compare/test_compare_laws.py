@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-from compared import fingerprint, read, seal, side
+from compared import A100_WORKSPACE, H200_WORKSPACE, fingerprint, read, seal, side
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -261,3 +262,58 @@ def test_a_document_is_what_its_schema_says() -> None:
     document = compare((side("one", BASE), side("other", A100))).document
     again = codec.decode(codec.encode(document), Diff, origin="diff")
     assert again == codec.decode(codec.encode(again), Diff, origin="diff")
+
+
+def unsteady(plain: dict[str, Any], *reserved: int) -> dict[str, Any]:
+    copied = copy.deepcopy(plain)
+    rows = [{"path": "/reserved_bytes", "values": list(reserved)}]
+    probe = copied["layers"]["peaks"]["vit.bf16.peaks"]
+    probe.update(status="unstable", values={"spread": {"runs": 2, "differs": rows}})
+    return copied
+
+
+def test_a_peak_that_moves_by_a_segment_between_runs_can_be_compared() -> None:
+    held = BASE["layers"]["peaks"]["vit.bf16.peaks"]["values"]["reserved_bytes"]
+    near = unsteady(BASE, held, held + (2 << 20))
+    document = compare((side("one", BASE), side("other", near))).document
+    assert document.agreement["peaks"] == "same"
+    assert document.verdict.exit_code == 0
+    far = unsteady(BASE, held, held + (200 << 20))
+    document = compare((side("one", BASE), side("other", far))).document
+    assert document.agreement["peaks"] == "different"
+
+
+def test_peaks_of_which_nothing_is_known_are_not_comparable() -> None:
+    plain = copy.deepcopy(BASE)
+    for probe in plain["layers"]["peaks"].values():
+        probe.update(status="unstable", values={"spread": None})
+    document = compare((side("one", BASE), side("other", plain))).document
+    assert document.agreement["peaks"] == "not_comparable"
+    assert document.verdict.exit_code == 3
+
+
+@pytest.mark.parametrize("path", BASELINES, ids=lambda path: path.stem)
+def test_a_baseline_against_another_model_made_from_it(path: Path) -> None:
+    """Workspaces, SM count and memory changed as the facts say; numbers changed too."""
+    plain = json.loads(path.read_text(encoding="utf-8"))
+    fingerprinted = plain["fingerprint"]
+    if fingerprinted["key"]["capability"] in {None, "8.0"}:
+        pytest.skip("measured on a CPU, or on the model that is made here")
+    mine = recognise(path.read_bytes(), path.name, label="mine")
+    fingerprinted["key"].update(capability="8.0", sm_count=108)
+    fingerprinted["device"] = "NVIDIA A100-SXM4-80GB"
+    for probe in fingerprinted["layers"]["workspaces"].values():
+        for values in filter(None, [probe["values"]]):
+            requests = values.get("requests", [])
+            values["requests"] = [A100_WORKSPACE if n == H200_WORKSPACE else n for n in requests]
+    memory = fingerprinted["layers"]["context"]["context.memory"]["values"]
+    memory.update(total_bytes=85_899_345_920, torch_total_bytes=85_899_345_920)
+    for probe in fingerprinted["layers"]["numerics"].values():
+        if probe["digest"]:
+            probe["digest"] = "sha256:" + "0" * 64
+    hers = recognise(json.dumps(plain).encode(), "hers", label="hers")
+    document = compare((mine, hers)).document
+    assert document.verdict.exit_code == 0
+    assert document.agreement["tensors"] == document.agreement["allocator"] == "same"
+    assert {d.kind for d in document.differences} == {"expected"}
+    assert document.causes[0].code == "CAU009"

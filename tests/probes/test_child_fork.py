@@ -239,6 +239,8 @@ def wait(args, emit):
 def run(request, emit, api, beside=()):
     if request["suite"] == "none":
         raise ValueError("there is no suite 'none'")
+    if request["suite"] == "clock":
+        raise ValueError(request["time_limit_s"])
     emit("suite", name=request["suite"], version=1, seed=7, probes=["one"])
     what = {"wait": wait, "crash": crash}.get(request["suite"], measure)
     args = {"parent": os.getpid(), "device": request["device"]}
@@ -284,6 +286,12 @@ def test_what_the_suite_raises_is_an_error(suite_target: Target) -> None:
     (error,) = run.errors
     assert (error.stage, error.message) == ("fingerprint", "there is no suite 'none'")
     assert run.suite is None
+
+
+def test_the_suite_is_told_what_is_left_of_the_time(suite_target: Target) -> None:
+    run = suite_target.run(tasks=("fingerprint",), suite="clock", time_limit_s=60.0)
+    (error,) = run.errors
+    assert 1.0 <= float(error.message) < 60.0
 
 
 def test_without_fork_a_second_interpreter_does_the_work(suite_target: Target) -> None:

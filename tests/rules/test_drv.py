@@ -54,7 +54,11 @@ CASES: list[tuple[str, Status, dict[str, Any]]] = [
     ("DRV002", PASS, {**BROKEN, "driver_version": "525.60.13"}),
     ("DRV002", PASS, {**BROKEN, "driver_version": "525.105.17"}),
     ("DRV002", FAIL, {**BROKEN, "driver_version": "527.40", "host_os": "windows"}),
-    ("DRV002", FAIL, {**BROKEN, "driver_version": "526.90", "host_os": "wsl"}),
+    (
+        "DRV002",
+        FAIL,
+        {**BROKEN, "driver_version": "526.90", "driver_libcuda": NOT_KNOWN, "host_os": "wsl"},
+    ),
     ("DRV002", FAIL, {**BROKEN, "driver_version": UNREADABLE, "driver_cuda_version": "11.0"}),
     ("DRV002", FAIL, {**BROKEN, "torch_cuda_error": error(35)}),
     ("DRV002", SKIP, CPU_BUILD),

@@ -114,6 +114,8 @@ CASES: list[tuple[str, Status, dict[str, Any]]] = [
     ("TOR006", PASS, {}),
     ("TOR006", FAIL, {"python_version": "3.14.0"}),
     ("TOR006", FAIL, {"python_version": "3.9.19"}),
+    ("TOR006", FAIL, {"python_version": "3.10.14"}),
+    ("TOR006", PASS, {"python_version": "3.11.9"}),
     ("TOR006", FAIL, {"python_version": "3.8.19", "torch_version": "2.4.1+cu121"}),
     ("TOR006", SKIP, NO_TORCH),
     ("TOR006", UNKNOWN, {"python_version": UNREADABLE}),

@@ -199,16 +199,6 @@ def test_self_tests() -> None:
     assert isinstance(facts(self_tests=[{"name": "x", "status": "maybe"}]).self_tests, Unreadable)
 
 
-def test_self_tests_none_of_which_could_be_run_tell_nothing() -> None:
-    full = {"name": "matmul_fp32", "status": "not_run", "reason": "5 bytes are free"}
-    skipped = {**full, "kind": "out_of_memory"}
-    told = facts(self_tests=[skipped, skipped]).self_tests
-    assert isinstance(told, Unreadable)
-    assert told.reason == "none could be run: out_of_memory: 5 bytes are free"
-    ran = {"name": "sum", "status": "pass", "reason": "", "kind": ""}
-    assert len(known(facts(self_tests=[skipped, ran]).self_tests)) == 2
-
-
 def test_standard_error_is_redacted_and_cut_at_a_line() -> None:
     assert isinstance(facts(stderr=b" \n").stderr_tail, Absent)
     lines = b"https://me:secret@host/x\n" * 1000 + b"\x1b[31mthe end of /home/me/x"

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import pickle
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from recorded_process import RecordedProcess, busy
 
 from envkit.allocator.sizes import GIB, MIB
@@ -173,3 +177,37 @@ def test_sizes(text: str, size: int) -> None:
 def test_what_is_no_size(text: str) -> None:
     with pytest.raises(UsageError):
         parse_size(text)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    data=st.data(), seed=st.integers(0, 3), conf=st.sampled_from(["", "expandable_segments:True"])
+)
+def test_a_damaged_history_is_an_answer_or_a_refusal(
+    data: st.DataObject, seed: int, conf: str
+) -> None:
+    snapshot = json.loads(json.dumps(busy(seed, conf, steps=60).snapshot()))
+    trace, segments = snapshot["device_traces"][1], snapshot["segments"]
+    numbers = st.sampled_from([0, 1, 512, MIB, 1 << 41, 1 << 63, -1, None, "x"]) | st.sampled_from(
+        [entry.get("addr", 0) for entry in trace]
+    )
+    for _ in range(data.draw(st.integers(1, 6))):
+        where = data.draw(st.sampled_from(["event", "segment", "block", "drop", "twice", "action"]))
+        entry = data.draw(st.sampled_from(trace))
+        segment = data.draw(st.sampled_from(segments))
+        if where == "event":
+            entry[data.draw(st.sampled_from(["addr", "size", "stream"]))] = data.draw(numbers)
+        elif where == "segment":
+            segment[data.draw(st.sampled_from(["address", "total_size"]))] = data.draw(numbers)
+        elif where == "block":
+            segment["blocks"][0]["size"] = data.draw(numbers)
+        elif where == "drop" and len(trace) > 1:
+            trace.remove(entry)
+        elif where == "twice":
+            trace.append(dict(entry))
+        else:
+            entry["action"] = data.draw(st.sampled_from(["alloc", "free_completed", "segment_map"]))
+    with tempfile.TemporaryDirectory() as folder:
+        path = saved(Path(folder), snapshot, "snapshot.json")
+        with contextlib.suppress(InputError, CannotCheckError):
+            assert run(path).devices

@@ -5,10 +5,21 @@ from typing import Any
 
 import msgspec
 import pytest
-from machines import FILES, NO_DRIVER, NO_GPU, PREFIX, TARGET, child_run, fingerprint, readers
+from machines import (
+    FILES,
+    NO_DRIVER,
+    NO_GPU,
+    PREFIX,
+    TARGET,
+    child_run,
+    fingerprint,
+    imported,
+    known,
+    readers,
+)
 
 from envkit import process
-from envkit.model.facts import DriverFacts, GpuFacts, TorchFacts, Waiver
+from envkit.model.facts import DriverFacts, Facts, Gpu, GpuFacts, GpuProcess, TorchFacts, Waiver
 from envkit.model.finding import Severity
 from envkit.model.fingerprint import ProbeResult
 from envkit.model.observed import Absent, Known, NotApplicable, Unreadable
@@ -19,6 +30,13 @@ from envkit.workflows.config import Configuration
 from envkit.workflows.judge_file import judge_report
 from envkit.workflows.request import VerifyRequest
 from envkit.workflows.verify import verify
+
+BUSY = Gpu(
+    index=0,
+    name=known("card"),
+    free_bytes=known(5),
+    processes=known((GpuProcess(memory_bytes=known(1 << 30), own=False),)),
+)
 
 
 def run(request: VerifyRequest | None = None, **fields: Any) -> Report:
@@ -174,6 +192,45 @@ def test_what_blocks_runs_at_the_same_time() -> None:
         driver_and_gpus=meet((NO_DRIVER, NO_GPU)), files=meet(FILES), child=meet(child_run())
     )
     assert report.verdict.exit_code == 0
+
+
+def _gpus_read_late(*, cuda_works: bool) -> GpuFacts:
+    """Return what is left of a GPU that was read when the child had begun to use CUDA."""
+    in_use = threading.Event()
+
+    def driver_and_gpus() -> tuple[DriverFacts, GpuFacts]:
+        assert in_use.wait(timeout=20)
+        return NO_DRIVER, GpuFacts(devices=known((BUSY,)))
+
+    def child(_: object, __: object, on_progress: Any) -> Any:
+        on_progress(Stage(name="cuda_init"))
+        in_use.set()
+        return child_run()
+
+    def told(target: Any, facts: Facts, run: Any) -> Facts:
+        torch = imported(target, facts, run).torch
+        torch = msgspec.structs.replace(torch, cuda_available=known(cuda_works))
+        return msgspec.structs.replace(facts, torch=torch)
+
+    return run(driver_and_gpus=driver_and_gpus, child=child, imported=told).facts.gpus
+
+
+def test_our_own_child_is_not_taken_for_somebody_else_on_the_gpu() -> None:
+    devices = _gpus_read_late(cuda_works=True).devices
+    assert isinstance(devices, Known)
+    (seen,) = devices.value
+    assert isinstance(seen.processes, Unreadable)
+    assert isinstance(seen.free_bytes, Unreadable)
+    assert seen.name == known("card")
+
+
+def test_who_uses_the_gpu_is_kept_where_the_child_could_not() -> None:
+    assert _gpus_read_late(cuda_works=False) == GpuFacts(devices=known((BUSY,)))
+
+
+def test_who_uses_the_gpu_is_kept_where_it_was_read_in_time() -> None:
+    gpus = GpuFacts(devices=known((BUSY,)))
+    assert run(driver_and_gpus=lambda: (NO_DRIVER, gpus)).facts.gpus == gpus
 
 
 def test_what_a_reader_raises_comes_through_and_everything_is_ended(

@@ -72,7 +72,9 @@ def _answer(request: "dict[str, Any]", emit: Emitter) -> None:
         suite = importlib.import_module("_envkit_child.suite")
         name = suite_name(request["suite"], device)
         beside = [_self_test(device, deadline)] if "facts" in tasks else []
-        suite.run(dict(request, device=device, suite=name), emit, torch_api, beside)
+        left_s = max(1.0, deadline - time.monotonic())
+        wanted = dict(request, device=device, suite=name, time_limit_s=left_s)
+        suite.run(wanted, emit, torch_api, beside)
 
 
 def look_at_build(_args: "dict[str, Any]", emit: Emitter) -> None:

@@ -146,8 +146,7 @@ class _Runner:
         self._plan = wanted
         self._request = request
         self._tally = Tally(emit, len(wanted.probes))
-        # What importing torch and looking at the device took is not known here; the margin is for
-        # that and for the last lines.
+        # What is left of the limit of all; the margin is for ending children and the last lines.
         self._time_limit_s = 0.8 * float(request["time_limit_s"])
         self._deadline = time.monotonic() + self._time_limit_s
         self._families = wanted.families()

@@ -55,6 +55,7 @@ CONDA: dict[str, Any] = {
         CondaPackage(name="torchvision", version="0.20.1", build="cpu", channel="conda-forge"),
     ),
 }
+NCCL = "ImportError: undefined symbol: ncclCommRegister"
 _WHEEL = re.compile(r"torch==([\d.]+) .*?/whl/(cu\d+)")
 _FORGE = re.compile(r"pytorch=([\d.]+)=\*?cuda(\d{2})(\d)\*")
 
@@ -79,7 +80,7 @@ def machines(draw: st.DrawFn) -> dict[str, Any]:
     extra: dict[str, Any] = draw(
         st.sampled_from(
             [{}, CPU_BUILD | {"torch_cuda_available": False}, CONDA, CONDA | CPU_BUILD,
-             failed_kernel(), raised("ImportError: undefined symbol: ncclCommRegister")]
+             failed_kernel(), raised(NCCL)]
         )
     )  # fmt: skip
     return changes | extra

@@ -1,0 +1,96 @@
+"""The report measured on an H200: it is whole, judged alike again, and other runs agreed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import envkit
+from envkit.model.codec import decode, digest
+from envkit.model.fingerprint import DIGEST_LAYERS, LAYERS
+from envkit.model.observed import value_of
+from envkit.model.report import Report
+from envkit.workflows.judge_file import judge_file
+from envkit.workflows.request import VerifyRequest
+
+NAME = "h200-torch2.11.0.json"
+REPEATS = Path(__file__).parent.parent / "data" / "h200" / "standard-1-repeats.json"
+
+
+def baseline_path() -> Path:
+    package = Path(envkit.__file__).parent
+    inside = package / "_baselines" / NAME
+    return inside if inside.is_file() else package.parent / "baselines" / NAME
+
+
+@pytest.fixture(scope="module")
+def report() -> Report:
+    return decode(baseline_path().read_bytes(), Report, origin=NAME)
+
+
+@pytest.fixture(scope="module")
+def repeats() -> list[dict[str, Any]]:
+    runs: list[dict[str, Any]] = json.loads(REPEATS.read_text("utf-8"))["runs"]
+    return runs
+
+
+def test_it_is_of_a_gpu_and_whole(report: Report) -> None:
+    fingerprint = report.fingerprint
+    assert fingerprint is not None
+    assert fingerprint.device == "NVIDIA H200"
+    assert (fingerprint.suite.name, fingerprint.key.capability) == ("standard", "9.0")
+    assert set(fingerprint.digests) == set(DIGEST_LAYERS)
+    assert value_of(report.facts.torch.allocator_conforms) is True
+    assert all(result.conforms for result in fingerprint.layers.allocator.values())
+    assert not any(result.modelled for result in fingerprint.layers.allocator.values())
+
+
+def test_its_digests_are_those_of_its_values(report: Report) -> None:
+    fingerprint = report.fingerprint
+    assert fingerprint is not None
+    for layer in LAYERS:
+        for name, result in getattr(fingerprint.layers, layer).items():
+            if result.digest is not None:
+                assert digest(result.values) == result.digest, name
+
+
+def test_a_changed_byte_count_moves_the_digest(report: Report) -> None:
+    assert report.fingerprint is not None
+    result = report.fingerprint.layers.tensors["vit.fp32.tensors"]
+    assert result.values is not None
+    requests = [*result.values["requests"]]
+    requests[0] += 1
+    assert digest({**result.values, "requests": requests}) != result.digest
+
+
+def test_judged_again_it_gives_its_verdict(report: Report) -> None:
+    again = judge_file(str(baseline_path()), VerifyRequest())
+    assert again.verdict == report.verdict
+    assert again.verdict.exit_code == 0
+
+
+def test_every_recorded_run_gave_the_same_digests(
+    report: Report, repeats: list[dict[str, Any]]
+) -> None:
+    fingerprint = report.fingerprint
+    assert fingerprint is not None
+    probes = {
+        f"{layer}/{name}": result.digest
+        for layer in LAYERS
+        for name, result in getattr(fingerprint.layers, layer).items()
+        if result.digest is not None
+    }
+    assert len({run["gpu"] for run in repeats}) > 1
+    assert len(repeats) >= 4
+    for run in repeats:
+        assert run["digests"] == fingerprint.digests
+        assert run["probes"] == probes
+
+
+def test_nothing_personal_is_in_it() -> None:
+    text = baseline_path().read_text("utf-8")
+    for place in ("/home/", "/" + "root", "/Users/", "/opt/"):
+        assert place not in text
