@@ -200,7 +200,7 @@ def test_self_tests() -> None:
 
 
 def test_standard_error_is_redacted_and_cut_at_a_line() -> None:
-    failed = {"failure": ImportFailure(how="raised", message="x")}
+    failed: dict[str, Any] = {"failure": ImportFailure(how="raised", message="x")}
     assert isinstance(facts(stderr=b" \n", **failed).stderr_tail, Absent)
     lines = b"https://me:secret@host/x\n" * 1000 + b"\x1b[31mthe end of /home/me/x"
     environ = {"HOME": "/home/me"}
