@@ -63,9 +63,8 @@ def _totals(document: Lint, files: int, style: Style) -> str:
     looked_at = f"{files} spec" + ("s" if files != 1 else "")
     unread = f"{len(document.unread)} not read"
     if not document.findings:
-        return f"{looked_at}: " + (
-            f"{unread}, nothing found" if document.unread else "nothing found"
-        )
+        looked_at += f": {unread}" if document.unread else ""
+        return f"{looked_at}: nothing found"
     counts = [_painted(unread, "31", style)] if document.unread else []
     for severity, word in _WORDS.items():
         number = sum(one.severity is severity for one in document.findings)

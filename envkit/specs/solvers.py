@@ -20,8 +20,8 @@ INSTALLED: Final[tuple[SolverName, ...]] = ("conda", "mamba", "micromamba")
 CONDA_LOCK: Final = "conda-lock"
 RATTLER: Final = "py-rattler, the built-in solver,"
 EXTRA: Final = (
-    "from the folder with the clone, pipx install --force './envkit[lock]', or into the environment "
-    "that envkit runs in: python -m pip install './envkit[lock]'"
+    "from the folder with the clone, pipx install --force './envkit[lock]', or into the "
+    "environment that envkit runs in: python -m pip install './envkit[lock]'"
 )
 
 
