@@ -178,11 +178,20 @@ class LintFinding(Finding, frozen=True, kw_only=True):
     line: int
 
 
+class UnreadFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of several that could not be read, as `envkit.error/1` says it of a single one."""
+
+    file: str
+    message: str
+    next_step: str
+
+
 class Lint(msgspec.Struct, frozen=True, kw_only=True):
     """`envkit.lint/1`."""
 
     schema: Literal["envkit.lint/1"] = "envkit.lint/1"
     findings: tuple[LintFinding, ...]
+    unread: tuple[UnreadFile, ...] = ()
 
 
 class PackageChange(msgspec.Struct, frozen=True, kw_only=True):
