@@ -74,7 +74,8 @@ def _check(rule: Rule, outcome: Outcome) -> Check:
             status = Status.UNKNOWN
         case Fired():
             status = Status.FAIL
-    return Check(code=rule.code, status=status, reason=outcome.reason)
+    against = isinstance(outcome, Undecided) and outcome.against
+    return Check(code=rule.code, status=status, reason=outcome.reason, against=against)
 
 
 def _finding(rule: Rule, fired: dict[str, Fired]) -> Finding:

@@ -98,6 +98,9 @@ def _tor003(subject: Subject) -> Outcome:
             return passed(f"a build for CUDA {cuda.value}")
         return missing("torch.cuda", cuda)
     devices, driver = subject.facts.gpus.devices, subject.facts.driver.version
+    if isinstance(driver, Unreadable) and subject.gpus:
+        why = f"driver.version: {driver.reason}; a GPU is listed, and this torch is a CPU build"
+        return undecided(why, against=True)
     for path, fact in (("gpus.devices", devices), ("driver.version", driver)):
         if isinstance(fact, (Unreadable, NotApplicable)):
             return missing(path, fact)
