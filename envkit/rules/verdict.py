@@ -115,6 +115,11 @@ def _blocked(
     tried = not isinstance(subject.facts.torch.cuda_available, NotApplicable)
     if subject.needs_gpu and tried and not subject.cuda_works and not probes.on_gpu:
         return Blocked(code="", reason="a GPU is needed, and CUDA was not seen to work")
+    return _open(subject, checks, fail_on)
+
+
+def _open(subject: Subject, checks: Sequence[Check], fail_on: FailOn) -> Blocked | None:
+    """Return the first unknown check that leaves the verdict open, where one does."""
     unknown = [one for one in checks if one.status is Status.UNKNOWN]
     against = next((one for one in unknown if one.against and _is_error(one)), None)
     if against is not None:
