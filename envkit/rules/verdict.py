@@ -105,7 +105,7 @@ def _blocked(
 ) -> Blocked | None:
     if any(one.code == "TOR001" for one in findings):
         return Blocked(code="TOR001", reason="torch is not installed in the target")
-    if not any(map(_weighs, checks)):
+    if not any(_weighs(one, live=_live(subject)) for one in checks):
         return Blocked(code="", reason="nothing in it can be judged")
     full = _full_gpu(subject, findings, probes)
     if full is not None:
@@ -125,10 +125,7 @@ def _open(subject: Subject, checks: Sequence[Check], fail_on: FailOn) -> Blocked
     if against is not None:
         return Blocked(code=against.code, reason=against.reason)
     if fail_on < FailOn.UNKNOWN:
-        # Nobody looked at a live machine where no request is recorded: a paste or a profile is
-        # judged on what it holds.
-        live = subject.facts.request.device != NOT_RECORDED
-        unknown = [one for one in unknown if live and _matters(subject.facts, one)]
+        unknown = [one for one in unknown if _live(subject) and _matters(subject.facts, one)]
     first = next(iter(unknown), None)
     return None if first is None else Blocked(code=first.code, reason=first.reason)
 
@@ -150,8 +147,18 @@ def _is_error(check: Check) -> bool:
     return rule is not None and rule.severity is Severity.ERROR
 
 
-def _weighs(check: Check) -> bool:
-    """Whether a check came to an answer, and could have come to an error."""
+def _live(subject: Subject) -> bool:
+    """Whether a live machine was looked at: a paste or a profile is judged on what it holds."""
+    return subject.facts.request.device != NOT_RECORDED
+
+
+def _weighs(check: Check, *, live: bool) -> bool:
+    """Whether a check came to an answer, and could have come to an error.
+
+    On a live machine any answer will do: what could not be read there is dealt with by itself.
+    """
+    if live:
+        return check.status in {Status.PASS, Status.FAIL}
     rule = BY_CODE.get(check.code)
     if rule is None or rule.severity is Severity.INFO:
         return False
