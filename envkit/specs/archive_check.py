@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-from rattler.package_streaming import PackageArchive
+from rattler.package_streaming import ArchiveEntry, PackageArchive
 
 _LISTS: Final = ("info/paths.json", "info/files", "info/link.json")
 _LONGEST_BYTES: Final = 256 << 20
@@ -41,6 +41,8 @@ class _Contents(msgspec.Struct):
 
     paths: set[str]
     """Of its files, as they are called in the environment."""
+    others: set[str]
+    """Of its folders and whatever else is no file."""
     links: dict[str, str]
     """Symbolic links and what they lead to."""
     lists: dict[str, bytes]
@@ -57,44 +59,57 @@ async def check_archives(files: Iterable[Path]) -> None:
     links: dict[str, str] = {}
     for file in files:
         contents = await _read(file)
-        named = contents.paths | set(_listed(contents, file.name))
+        named = contents.paths | {_plain(path) for path in _listed(contents, file.name)}
         for path in named:
             _check_path(path, file.name)
-        _check_through(contents.paths, contents.links, file.name)
+        for path in contents.paths | contents.others:
+            if _parent_link(path, contents.links):
+                raise _unsafe(file.name, path, "is behind a link")
         paths |= {_SITE.sub("site-packages/", path) for path in named}
         links |= {_SITE.sub("site-packages/", at): to for at, to in contents.links.items()}
+    _check_links(paths, links)
+
+
+def _check_links(paths: set[str], links: dict[str, str]) -> None:
+    """Refuse files behind links of other packages, if any link leads out of the environment."""
     through = next((path for path in paths if _parent_link(path, links)), None)
-    if through is not None:
-        for at, to in links.items():
-            if _leads_out(at, to, links):
-                reason = f"{through[:_SHOWN_CHARS]!r} is behind links that lead out of it"
-                raise UnsafePackageError(reason)
+    if through is not None and any(_leads_out(at, to, links) for at, to in links.items()):
+        reason = f"{through[:_SHOWN_CHARS]!r} is behind links that lead out of it"
+        raise UnsafePackageError(reason)
 
 
 async def _read(file: Path) -> _Contents:
     archive = await PackageArchive.from_path(file)
-    found = _Contents(paths=set(), links={}, lists={})
+    found = _Contents(paths=set(), others=set(), links={}, lists={})
     for section in ("info", "pkg"):
-        async for entry in archive.stream(section):  # type: ignore[arg-type]
-            name = entry.name.removeprefix("./").rstrip("/")
+        async for entry in archive.stream(section):
+            name = _plain(entry.name)
+            if name.lower() in _LISTS:
+                found.lists[name] = await _list(entry, section, file.name)
             if not (entry.is_file or entry.is_link):
+                found.others.add(name)
                 continue
-            _check_member(name, found, file.name)
+            if name in found.paths:
+                raise _unsafe(file.name, name, "is in it twice")
             found.paths.add(name)
             if entry.is_symlink:
                 found.links[name] = entry.link_target or ""
-            if name in _LISTS:
-                if entry.is_link or section != "info" or entry.size > _LONGEST_BYTES:
-                    raise _unsafe(file.name, name, "is not a plain file")
-                found.lists[name] = await entry.read()
     return found
 
 
-def _check_member(name: str, found: _Contents, package: str) -> None:
-    if name in found.paths:
-        raise _unsafe(package, name, "is in it twice")
-    if name.lower().startswith("info/") and not name.startswith("info/"):
-        raise _unsafe(package, name, "stands for its list of files")
+async def _list(entry: ArchiveEntry, section: str, package: str) -> bytes:
+    name = _plain(entry.name)
+    if not entry.is_file or section != "info" or name not in _LISTS:
+        raise _unsafe(package, name, "is not a plain file of its own")
+    if entry.size > _LONGEST_BYTES:
+        raise _unsafe(package, name, "is too large")
+    return await entry.read()
+
+
+def _plain(path: str) -> str:
+    """Return a path without what changes nothing in it; the first slash stays."""
+    plain = "/".join(part for part in path.split("/") if part not in {"", "."})
+    return f"/{plain}" if path.startswith("/") else plain
 
 
 def _listed(contents: _Contents, package: str) -> list[str]:
@@ -126,15 +141,8 @@ def _check_path(path: str, package: str) -> None:
         raise _unsafe(package, path, "leaves the environment")
     if not path.isprintable() or not path:
         raise _unsafe(package, path, "is not a path")
-    plain = "/".join(part for part in parts if part not in {"", "."}).lower()
-    if _OURS.fullmatch(plain):
+    if _OURS.fullmatch(path.lower()):
         raise _unsafe(package, path, "is the environment's own")
-
-
-def _check_through(paths: set[str], links: dict[str, str], package: str) -> None:
-    for path in paths:
-        if _parent_link(path, links):
-            raise _unsafe(package, path, "is behind a link")
 
 
 def _parent_link(path: str, links: dict[str, str]) -> bool:

@@ -78,7 +78,7 @@ def create(request: CreateRequest, tell: OnProgress) -> InstalledLock:
     with _whole_or_nothing(prefix) as folder:
         asked = source.spec.dependencies if source.spec else ()
         with _scratch(prefix) as scratch:
-            _install(source, folder, request, scratch, tell)
+            install_packages(_installation(source, request, folder, scratch), tell)
             complete_records(folder, packages, {one.match.name: one.text for one in asked}, scratch)
         write_state(folder, notes_of(source.lock).variables)
         origin = _origin(source, platform, len(packages), with_scripts(folder))
@@ -86,15 +86,15 @@ def create(request: CreateRequest, tell: OnProgress) -> InstalledLock:
     return origin
 
 
-def _install(
-    source: _Source, folder: Path, request: CreateRequest, scratch: Path, tell: OnProgress
-) -> None:
+def _installation(
+    source: _Source, request: CreateRequest, folder: Path, scratch: Path
+) -> Installation:
     platform = host_platform()
     packages = source.lock.packages(platform)
     copies = copy_files(packages, request.mirror, scratch)
     # What the cache holds is told apart by SHA-256 alone, and copies need no second place.
     kept = not copies and all(package.hash.sha256 is not None for package in packages)
-    wanted = Installation(
+    return Installation(
         packages=packages,
         platform=platform,
         folder=str(folder),
@@ -103,7 +103,6 @@ def _install(
         cache=default_cache() if kept else str(scratch / "cache"),
         scratch=str(scratch),
     )
-    install_packages(wanted, tell)
 
 
 @contextmanager
