@@ -29,7 +29,7 @@ from envkit.specs.environment_yml import read_spec_file
 from envkit.specs.installer import Installation, default_cache, install_packages
 from envkit.specs.lock_check import why_stale
 from envkit.specs.lock_metadata import Notes, notes_of
-from envkit.specs.package_files import check_files
+from envkit.specs.package_files import copy_files
 from envkit.specs.prefix_records import complete_records, with_scripts, write_origin, write_state
 from envkit.specs.resolve import is_lock_name, resolve_spec
 from envkit.specs.solvers import EXTRA, has_module
@@ -77,28 +77,44 @@ def create(request: CreateRequest, tell: OnProgress) -> InstalledLock:
     if not has_module("rattler"):
         message = "py-rattler is not installed."
         raise CannotCheckError(message, next_step=f"Install the extra: {EXTRA}.")
-    check_files(packages, request.mirror)
     with _whole_or_nothing(prefix) as folder:
-        _install(source, folder, request, tell)
         asked = source.spec.dependencies if source.spec else ()
-        complete_records(folder, packages, {one.match.name: one.text for one in asked})
+        with _scratch(prefix) as scratch:
+            install_packages(_installation(source, request, folder, scratch), tell)
+            complete_records(folder, packages, {one.match.name: one.text for one in asked}, scratch)
         write_state(folder, notes_of(source.lock).variables)
         origin = _origin(source, platform, len(packages), with_scripts(folder))
         write_origin(folder, source.content, origin)
     return origin
 
 
-def _install(source: _Source, folder: Path, request: CreateRequest, tell: OnProgress) -> None:
+def _installation(
+    source: _Source, request: CreateRequest, folder: Path, scratch: Path
+) -> Installation:
     platform = host_platform()
-    wanted = Installation(
-        packages=source.lock.packages(platform),
+    packages = source.lock.packages(platform)
+    copies = copy_files(packages, request.mirror, scratch)
+    # What the cache holds is told apart by SHA-256 alone, and copies need no second place.
+    kept = not copies and all(package.hash.sha256 is not None for package in packages)
+    return Installation(
+        packages=packages,
         platform=platform,
         folder=str(folder),
         prefix=str(_absolute(request.prefix)),
-        mirror=None if request.mirror is None else str(request.mirror.resolve()),
-        cache=default_cache(),
+        copies=copies,
+        cache=default_cache() if kept else str(scratch / "cache"),
+        scratch=str(scratch),
     )
-    install_packages(wanted, tell)
+
+
+@contextmanager
+def _scratch(prefix: Path) -> Iterator[Path]:
+    """Give a hidden folder for package files, on the same disk, that is gone in the end."""
+    folder = Path(tempfile.mkdtemp(prefix=f".{prefix.name}.envkit-files-", dir=prefix.parent))
+    try:
+        yield folder
+    finally:
+        _remove(folder)
 
 
 def _read_source(asked: str) -> _Source:
