@@ -6,7 +6,7 @@ the suite's definition; across architectures it is from the sources of torch (FI
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -90,6 +90,14 @@ def _parts(one: Fingerprint) -> dict[str, Any]:
     return {**key, "device": one.device, "rules": _rules(one.key.torch)}
 
 
+def _unread(one: Fingerprint, names: Iterable[str]) -> list[str]:
+    """Return the parts that a GPU's key should have and has not: two of them are never equal."""
+    if one.key.capability is None:
+        return []
+    parts = _parts(one)
+    return [name for name in names if parts[name] is None or parts[name] == {}]
+
+
 def _rules(torch: str) -> str:
     """Return the release series, which decides the allocator's rules."""
     return ".".join(torch.split("+", maxsplit=1)[0].split(".")[:2])
@@ -125,6 +133,9 @@ def _refused(layer: Layer, present: Sequence[Fingerprint]) -> str:
         return "other versions of the suite measure other things"
     if layer == "numerics" and len({one.challenge for one in present}) > 1:
         return _SEEDED
+    unread = sorted({name for one in present for name in _unread(one, _depends(present, layer))})
+    if unread:
+        return f"{', '.join(unread)} could not be read everywhere"
     if layer != "allocator" and len({one.key.capability is None for one in present}) > 1:
         return "a CPU and a GPU run other sizes and other kernels"
     return ""

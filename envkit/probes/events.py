@@ -54,6 +54,8 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag="s
 class FactValues(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag="facts"):
     """Facts by name; a later event adds to, and overrides, an earlier one of its family.
 
+    A value that could not be read overrides nothing.
+
     A value without one is an object with one key: `unreadable`, `not_applicable` or `absent`, and
     the reason.
     """

@@ -218,12 +218,21 @@ class _Answer:
             case _:
                 self._keep_value(event)
 
+    @staticmethod
+    def _learn(known: dict[str, Any], values: dict[str, Any]) -> None:
+        # Two jobs look at the same time, in either order: what one of them could not read does
+        # not undo the other's answer.
+        for name, value in values.items():
+            could_not = isinstance(value, dict) and "unreadable" in value
+            if name not in known or not could_not:
+                known[name] = value
+
     def _keep_value(
         self, event: FactValues | SelfTests | KeyValues | SuiteStart | Probe | Confound | ChildError
     ) -> None:
         match event:
             case FactValues(family=family, values=values):
-                self._facts.setdefault(family, {}).update(values)
+                self._learn(self._facts.setdefault(family, {}), values)
             case SelfTests():
                 self._self_test = event
             case KeyValues(values=values):

@@ -90,6 +90,14 @@ def redact_reasons(fingerprint: Fingerprint, identity: Identity) -> Fingerprint:
     return msgspec.structs.replace(fingerprint, layers=Layers(**layers))
 
 
+#: The name of a person's folder: other people's homes are on shared machines' paths.
+_OTHER_HOME = re.compile(
+    r"(?P<homes>(?:/home/|/Users/|[A-Za-z]:\\Users\\))(?!<user>)[^/\\\s:;,'\"]+"
+)
+#: The last part is letters: `vit@1.0.0` is a spec.
+_MAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@(?:[\w-]{1,63}\.){1,4}[A-Za-z]{2,24}(?![\w-])")
+
+
 def text_redactor(identity: Identity) -> Callable[[str], str]:
     """Return the function that redacts one text for this machine."""
     replacements = _replacements(identity)
@@ -100,11 +108,13 @@ def text_redactor(identity: Identity) -> Callable[[str], str]:
         if "://" in clean:
             clean = _URL.sub(_clean_url, clean)
         clean = _SECRET.sub("<secret>", clean)
+        clean = _MAIL.sub("<address>", clean)
         small = clean.lower()
         for part, pattern, replacement in replacements:
             if part in small:
                 clean = pattern.sub(replacement, clean)
-        return clean
+        # Last: this user's own home is `~` by now.
+        return _OTHER_HOME.sub(r"\g<homes><user>", clean)
 
     return redact
 

@@ -16,7 +16,7 @@ from envkit.model.facts import (
     SelfTest,
     TorchFacts,
 )
-from envkit.model.observed import Absent, Known, Observed, Unreadable
+from envkit.model.observed import Absent, Known, NotApplicable, Observed, Unreadable
 from envkit.sources.child_values import (
     MAX_CHARS,
     as_bool,
@@ -99,8 +99,12 @@ def imported_torch_facts(  # noqa: PLR0913 (what the child sent, each part by it
             "mapped_libraries", lambda found: _libraries(found, prefix, environ, homes)
         ),
         self_tests=_self_tests(self_tests, told.reason),
-        stderr_tail=_stderr_tail(stderr, homes),
+        stderr_tail=_stderr_tail(stderr, homes) if failure is not None else _NOT_KEPT,
     )
+
+
+#: What a program prints is its own affair, unless it is why torch cannot be imported.
+_NOT_KEPT: Final = NotApplicable(reason="torch was imported", source="standard error of the child")
 
 
 # --- states -------------------------------------------------------------------------------------

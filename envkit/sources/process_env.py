@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -52,6 +54,8 @@ _NAMES: Final = (
     "NCCL_MNNVL_ENABLE NCCL_LAUNCH_MODE NCCL_TOPO_FILE NCCL_IGNORE_CPU_AFFINITY"
 )
 ALLOWED: Final = frozenset(_NAMES.split())
+#: How CUDA_VISIBLE_DEVICES and NVIDIA_VISIBLE_DEVICES may name a card or a slice of one.
+_UUID: Final = re.compile(r"(?i)\b(GPU|MIG)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 
 
 def read_environment(environ: Mapping[str, str]) -> EnvironmentFacts:
@@ -63,5 +67,12 @@ def read_environment(environ: Mapping[str, str]) -> EnvironmentFacts:
 def allowed(variables: Mapping[str, str], *, homes: Sequence[str] = ()) -> dict[str, str]:
     """Return the variables on the allow-list, redacted, wherever they were recorded."""
     return {
-        name: redact(variables[name], homes=homes) for name in sorted(ALLOWED) if name in variables
+        name: _UUID.sub(_hashed, redact(variables[name], homes=homes))
+        for name in sorted(ALLOWED)
+        if name in variables
     }
+
+
+def _hashed(uuid: re.Match[str]) -> str:
+    # As `Gpu.uuid_hash` has it, so that a variable still says which card it names.
+    return f"{uuid[1]}-{hashlib.sha256(uuid[0].encode()).hexdigest()[:16]}"

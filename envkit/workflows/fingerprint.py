@@ -36,7 +36,7 @@ MEMORY_LAYERS: Final[tuple[Layer, ...]] = ("allocator", "tensors", "workspaces")
 def build_fingerprint(
     run: ChildRun, *, challenge: str | None, processor: str | None
 ) -> Fingerprint | None:
-    """Put a child's probes together; None when the suite did not begin.
+    """Put a child's probes together; None when the suite did not begin or torch is damaged.
 
     Args:
         run: a child that was asked for a fingerprint.
@@ -47,12 +47,15 @@ def build_fingerprint(
     if run.suite is None or run.key is None:
         return None
     key = _key(run.key)
+    if key is None:
+        return None
     probes = sorted([*run.probes, *_unreported(run, run.suite, key)], key=lambda one: one.name)
     results = {probe.name: _result(probe, key) for probe in probes}
     layers = {
         layer: {probe.name: results[probe.name] for probe in probes if probe.layer == layer}
         for layer in LAYERS
     }
+    layers["context"] |= _confounds(run)
     digests = _digests(probes, results)
     return Fingerprint(
         suite=Suite(name=run.suite.name, version=run.suite.version),
@@ -107,24 +110,40 @@ def _unreported(run: ChildRun, suite: SuiteStart, key: Key) -> list[Probe]:
     ]
 
 
-def _key(values: Mapping[str, Any]) -> Key:
-    """Take the child's key; a part that could not be read is null, and says so in the facts."""
+def _confounds(run: ChildRun) -> dict[str, ProbeResult]:
+    """Return what may have disturbed the probes, as context: shown, in no digest."""
+    return {
+        f"confound.{seen.name}": ProbeResult(
+            status="exact", values=seen.values or {}, digest=None, reason=seen.reason
+        )
+        for seen in run.confounds
+    }
+
+
+def _key(values: Mapping[str, Any]) -> Key | None:
+    """Take the child's key; None where torch could not even tell its version and threads.
+
+    Another part that could not be read is null or empty, and says so in the facts; a comparison
+    takes it for unknown, never for equal.
+    """
     plain = {name: None if _stateful(value) else value for name, value in values.items()}
-    settings = plain.get("settings") or {}
     flags = plain.get("flags") or {}
-    return msgspec.convert(
-        {
-            **plain,
-            "settings": settings,
-            "flags": {name: value for name, value in flags.items() if not _stateful(value)},
-            "model_version": MODEL_VERSION,
-        },
-        Key,
-    )
+    whole = {
+        **plain,
+        "settings": plain.get("settings") or {},
+        "flags": {name: value for name, value in flags.items() if not _stateful(value)},
+        "model_version": MODEL_VERSION,
+    }
+    try:
+        return msgspec.convert(whole, Key)
+    except msgspec.ValidationError:
+        return None
 
 
 def _stateful(value: Any) -> bool:
-    return isinstance(value, dict) and bool(value.keys() & {"unreadable", "absent"})
+    return isinstance(value, dict) and bool(
+        value.keys() & {"unreadable", "absent", "not_applicable"}
+    )
 
 
 def _result(probe: Probe, key: Key) -> ProbeResult:

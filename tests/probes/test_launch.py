@@ -6,7 +6,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -240,3 +240,15 @@ def test_nothing_is_written_beside_the_target(target: Target) -> None:
     target.module("torch.", WORKING_TORCH)
     target.run()
     assert [path.name for path in target.site.rglob("*")] == ["torch", "__init__.py"]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_what_one_look_could_not_read_does_not_undo_the_other(*, turned: bool) -> None:
+    values: list[dict[str, Any]] = [
+        {"a": 1, "b": {"unreadable": "x"}},
+        {"a": {"unreadable": "y"}, "b": 2},
+    ]
+    known: dict[str, Any] = {}
+    for some in values[::-1] if turned else values:
+        launch._Answer._learn(known, some)
+    assert known == {"a": 1, "b": 2}

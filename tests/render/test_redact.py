@@ -27,7 +27,10 @@ ADA = Identity(home="/home/ada.l", user="ada.l", host="lovelace.example.org")
     [
         ("/home/ada.l/envs/vit/bin/python", "~/envs/vit/bin/python"),
         ("a:/home/ada.l:b", "a:~:b"),
-        ("/home/ada.lx/x", "/home/ada.lx/x"),
+        ("/home/ada.lx/x", "/home/<user>/x"),
+        ("D:\\Users\\bob\\x and /Users/eve/y", "D:\\Users\\<user>\\x and /Users/<user>/y"),
+        ("licence of bob@corp.example", "licence of <address>"),
+        ("vit@1.0.0", "vit@1.0.0"),
         ("/data/ada.l/envs", "/data/<user>/envs"),
         ("job of ada.l on lovelace", "job of <user> on <host>"),
         ("LOVELACE.example.org:22", "<host>:22"),

@@ -200,12 +200,18 @@ def test_self_tests() -> None:
 
 
 def test_standard_error_is_redacted_and_cut_at_a_line() -> None:
-    assert isinstance(facts(stderr=b" \n").stderr_tail, Absent)
+    failed: dict[str, Any] = {"failure": ImportFailure(how="raised", message="x")}
+    assert isinstance(facts(stderr=b" \n", **failed).stderr_tail, Absent)
     lines = b"https://me:secret@host/x\n" * 1000 + b"\x1b[31mthe end of /home/me/x"
-    text = known(facts(stderr=lines, environ={"HOME": "/home/me"}).stderr_tail)
+    environ = {"HOME": "/home/me"}
+    text = known(facts(stderr=lines, environ=environ, **failed).stderr_tail)
     assert "secret" not in text
     assert text.startswith("https://host/x\n")
     assert text.endswith("\\x1b[31mthe end of ~/x")
+
+
+def test_standard_error_of_a_torch_that_works_is_nobodys_business() -> None:
+    assert isinstance(facts(stderr=b"licence of somebody").stderr_tail, NotApplicable)
 
 
 @pytest.mark.parametrize(
