@@ -63,9 +63,8 @@ def _live(options: dict[str, Any], configuration: Configuration, terminal: Termi
     request = request_from(options, configuration)
     if options["output"] is not None:
         choose_destination(options["output"], request.label)  # before minutes of work, not after
-    readers = live_readers(
-        os.environ, name=options["name"], prefix=options["prefix"], python=options["python"]
-    )
+    named = {option: options[option] for option in ("name", "prefix", "python")}
+    readers = live_readers(os.environ, timeout_s=request.timeout_s, **named)
     with progress(shown=terminal.progress_on(), ascii_only=not style_of(terminal).unicode) as tell:
         return verify(request, readers, tell)
 

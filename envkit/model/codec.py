@@ -137,6 +137,8 @@ def _depth(content: bytes) -> int:
         if token in b"[{":
             depth += 1
             deepest = max(deepest, depth)
+            if deepest > MAX_DEPTH:
+                return deepest
         elif token in b"]}":
             depth -= 1
     return deepest

@@ -12,6 +12,13 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from envkit import process
+from envkit.probes.bounds import (
+    MAX_EVENTS,
+    MAX_FACTS,
+    MAX_LINE_BYTES,
+    clipped_texts,
+    why_unbearable,
+)
 from envkit.probes.events import (
     ChildError,
     ChildRequest,
@@ -32,7 +39,8 @@ START: Final = Path(__file__).parent / "child" / "start.py"
 #: Exit code of a child that can no longer write to us (`child/protocol.py` has the same).
 EXIT_NO_LINE: Final = 74
 OLDEST_PYTHON: Final = (3, 8)
-MAX_ANSWER_BYTES: Final = 64 << 20
+#: As values of Python it may take 25 times as much memory.
+MAX_ANSWER_BYTES: Final = 16 << 20
 MAX_STDERR_BYTES: Final = 64 << 10
 #: How much longer than its own time limit a child is waited for, so that it can say what hung.
 GRACE_S: Final = 5.0
@@ -190,9 +198,12 @@ class _Answer:
 
     def take(self, line: bytes) -> bool:
         """Take one line; false when nothing more is wanted."""
+        if len(line) > MAX_LINE_BYTES:
+            self.fault = f"{_shown(line)} is longer than {MAX_LINE_BYTES} bytes"
+            return False
         try:
-            event: Event = self._decoder.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            event: Event = clipped_texts(self._decoder.decode(line))
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
             if self.hello is None:
                 return True
             self.fault = f"{_shown(line)} is not an event: {error}"
@@ -201,7 +212,17 @@ class _Answer:
             self.fault = f"{_shown(line)} comes out of order: one hello is wanted, and first"
             return False
         self._keep(event)
-        return not self.complete
+        self.fault = self.fault or self._excess()
+        return not (self.complete or self.fault)
+
+    def _excess(self) -> str:
+        """Say of what there is more than any suite has; empty as long as there is not."""
+        kept = len(self._probes) + len(self._confounds) + len(self._errors)
+        if kept > MAX_EVENTS or len(self._facts) > MAX_EVENTS:
+            return f"the answer has more than {MAX_EVENTS} events"
+        if sum(map(len, self._facts.values())) > MAX_FACTS:
+            return f"the answer has more than {MAX_FACTS} facts"
+        return ""
 
     def _keep(self, event: Event) -> None:
         match event:
@@ -222,7 +243,9 @@ class _Answer:
     def _learn(known: dict[str, Any], values: dict[str, Any]) -> None:
         # Two jobs look at the same time, in either order: what one of them could not read does
         # not undo the other's answer.
-        for name, value in values.items():
+        for name, told in values.items():
+            problem = why_unbearable(told)
+            value = {"unreadable": problem} if problem else told
             could_not = isinstance(value, dict) and "unreadable" in value
             if name not in known or not could_not:
                 known[name] = value
@@ -317,7 +340,8 @@ def _fault(answer: _Answer, result: process.Completed) -> str:
 
 def _numbers(version: str) -> tuple[int, ...]:
     parts = version.split(".")
-    return tuple(int(part) for part in parts) if all(map(str.isdecimal, parts)) else (0,)
+    plain = all(part.isdecimal() and len(part) < 9 for part in parts)  # noqa: PLR2004
+    return tuple(map(int, parts)) if plain else (0,)
 
 
 def _shown(line: bytes) -> str:

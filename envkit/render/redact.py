@@ -49,6 +49,8 @@ COMMON_NAMES: Final = frozenset(_COMMON.split())
 _SHORTEST_NAME: Final = 3
 
 _URL: Final = re.compile(r"\b(?P<scheme>[a-zA-Z][a-zA-Z0-9+.-]*)://(?P<rest>[^\s'\"<>\\^`{|}]+)")
+#: What makes a requirement more than names and versions: `torch @ https://...`, `@ file:/...`.
+_ADDRESS: Final = re.compile(r"://|\bfile:|@")
 #: conda's channel tokens are a part of the path: /t/TOKEN/channel
 _PATH_TOKEN: Final = re.compile(r"/t/[^/]+(?=/|$)")
 _SECRET: Final = re.compile(
@@ -67,7 +69,10 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def redact_document(document: T, identity: Identity) -> T:
-    """Return the same document with every text redacted, the fields of `EXACT_FIELDS` excepted."""
+    """Return the same document with every text redacted, the fields of `EXACT_FIELDS` excepted.
+
+    Of a fact of such a name only the value is excepted: its reason and its source are sentences.
+    """
     hide = text_redactor(identity)
     return msgspec.convert(_walk(msgspec.to_builtins(document), hide), type=type(document))
 
@@ -148,14 +153,22 @@ def _walk(value: Any, hide: Callable[[str], str]) -> Any:
         return [_walk(item, hide) for item in value]
     if isinstance(value, dict):
         return {
-            key: _only_encodable(item) if key in EXACT_FIELDS else _walk(item, hide)
+            key: _exact(item, hide) if key in EXACT_FIELDS else _walk(item, hide)
             for key, item in value.items()
         }
     return value
 
 
-def _only_encodable(value: Any) -> Any:
-    # The names of files may hold bytes that are no UTF-8; Python keeps them as lone surrogates.
+def _exact(value: Any, hide: Callable[[str], str]) -> Any:
+    """Leave names and versions as they are; an address is none, whatever field it stands in."""
     if isinstance(value, str):
-        return value.encode("utf-8", "backslashreplace").decode()
-    return _walk(value, _only_encodable)
+        encodable = value.encode("utf-8", "backslashreplace").decode()
+        return hide(value) if _ADDRESS.search(encodable) else encodable
+    if isinstance(value, (list, tuple)):
+        return [_exact(item, hide) for item in value]
+    if isinstance(value, dict):
+        return {
+            key: _exact(item, hide) if key == "value" else _walk(item, hide)
+            for key, item in value.items()
+        }
+    return value

@@ -13,7 +13,13 @@ from packaging.utils import canonicalize_name
 from envkit.model.facts import PipDistribution, PipFacts
 from envkit.model.observed import Known, NotApplicable, Unreadable
 from envkit.sources.files import NotRead, is_file, is_folder, list_folder, read_head, read_text
-from envkit.sources.redacted import clipped, escape_control, home_folders, shorten_home
+from envkit.sources.redacted import (
+    clipped,
+    escape_control,
+    home_folders,
+    shorten_home,
+    without_credentials,
+)
 from envkit.sources.site_folders import site_folders
 
 #: Headers end at the first empty line; a description of any length may follow.
@@ -157,7 +163,8 @@ def _read_one(metadata: Path, folder_name: str, shown: str) -> Installed | None:
         version=_shown(version),
         installer=_installer(metadata),
         location=shown,
-        requires=tuple(_shown(text) for text in requires),
+        # Before it is cut: half an address could hide its credentials.
+        requires=tuple(_shown(without_credentials(text)) for text in requires),
     )
     return Installed(
         distribution=distribution,

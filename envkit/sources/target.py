@@ -27,12 +27,14 @@ _INTERPRETERS: Final = ("bin/python", "bin/python3", "python.exe", "Scripts/pyth
 _QUESTION: Final = "import sys; print(sys.executable); print(sys.prefix)"
 
 
-def ask_interpreter(python: Path, environ: Mapping[str, str]) -> tuple[Path, Path] | None:
+def ask_interpreter(
+    python: Path, environ: Mapping[str, str], *, limit_s: float = ASK_LIMIT_S
+) -> tuple[Path, Path] | None:
     """Start an interpreter to ask for its executable and prefix; None if it does not tell."""
     ended = run(
         # Not -S: before Python 3.14 it is `site` that makes a venv's prefix the venv's.
         [python, "-I", "-B", "-c", _QUESTION],
-        timeout_s=ASK_LIMIT_S,
+        timeout_s=limit_s,
         env=environ,
         max_stdout_bytes=1 << 16,
     )

@@ -9,14 +9,12 @@ from typing import Final
 import msgspec
 
 from envkit.model.facts import Facts, ImportFailure, TorchFacts
-from envkit.model.observed import Absent, Known, Unreadable
+from envkit.model.observed import Absent, Known, NotApplicable, Unreadable
 from envkit.probes.launch import (
-    Broken,
     ChildRun,
     Crashed,
     Exited,
     Finished,
-    NotStarted,
     TimedOut,
     describe,
 )
@@ -53,8 +51,8 @@ def add_answer(
 def import_failure(run: ChildRun) -> ImportFailure | None:
     """Say how `import torch` failed; None when it worked or was never reached."""
     raised = next((error for error in run.errors if error.stage == IMPORTING), None)
-    if raised is None and (run.stage not in _BEFORE or not _ended_early(run)):
-        return None
+    if raised is None and (run.stage != IMPORTING or not _ended_early(run)):
+        return None  # it works, or the interpreter never came so far
     outcome = run.outcome
     return imported_torch.import_failure(
         None if raised is None else msgspec.to_builtins(raised),
@@ -75,25 +73,49 @@ def probes_problem(run: ChildRun) -> str:
 def _torch(
     static: TorchFacts, run: ChildRun, *, prefix: Path | None, environ: Mapping[str, str]
 ) -> TorchFacts:
-    if isinstance(run.outcome, NotStarted | Broken) and run.hello is None:
-        untold = Unreadable(reason=describe(run), source="import torch")
-        return msgspec.structs.replace(static, import_failure=untold)
+    failure = import_failure(run)
+    if failure is None and run.stage in _BEFORE:
+        return _not_reached(static, run)
     if _has_no_torch(run) and not isinstance(static.version, Known):
         if isinstance(static.version, Absent):
             return static
         absent = Absent(source="import torch", reason=_NO_TORCH)
         return msgspec.structs.replace(static, version=absent)
+    if isinstance(static.version, Absent):
+        static = _found_after_all(static)
     tests = run.self_test.tests if run.self_test is not None else ()
     return imported_torch.imported_torch_facts(
         static,
         run.facts.get("torch", {}),
         prefix=prefix,
         environ=environ,
-        failure=import_failure(run),
+        failure=failure,
         why_missing=probes_problem(run) or "the child did not tell",
         self_tests=[msgspec.to_builtins(test) for test in tests],
         stderr=run.stderr_tail.encode("utf-8", "backslashreplace"),
     )
+
+
+def _not_reached(static: TorchFacts, run: ChildRun) -> TorchFacts:
+    """Return the facts of a target whose Python never came to the import: a program, a hang."""
+    untold = Unreadable(reason=describe(run), source="import torch")
+    changes = {"import_failure": untold}
+    if not isinstance(static.version, Known):
+        changes["version"] = untold
+    return msgspec.structs.replace(static, **changes)
+
+
+def _found_after_all(static: TorchFacts) -> TorchFacts:
+    """Take back what the files say of a torch that is not there: the interpreter found one.
+
+    An editable installation or a `.pth` file leads to folders without metadata.
+    """
+    untold = Unreadable(reason="torch was found where no metadata describe it", source="files")
+    without = (Absent, NotApplicable)
+    names = [
+        name for name in static.__struct_fields__ if isinstance(getattr(static, name), without)
+    ]
+    return msgspec.structs.replace(static, **dict.fromkeys(names, untold))
 
 
 def _ended_early(run: ChildRun) -> bool:

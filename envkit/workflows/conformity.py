@@ -40,18 +40,19 @@ def check_exercise(
         key: version and settings to model.
 
     """
-    if not operations:
-        return Conformity(conforms=None, reason="no operation was carried out")
+    unfit = _unfit(operations)
+    if unfit:
+        return Conformity(conforms=None, reason=unfit)
     total_memory_bytes = observed.get("total_memory_bytes")
-    if not isinstance(total_memory_bytes, int):
+    if not isinstance(total_memory_bytes, int) or not 0 < total_memory_bytes < 1 << 60:
         return Conformity(conforms=None, reason="the total memory of the device is not known")
     model = _model(key, total_memory_bytes)
     if isinstance(model, Conformity):
         return model
     walk = carry_out(operations, model, total_memory_bytes, OutOfMemory)
-    for number, (ours, theirs) in enumerate(
-        zip_longest(walk.steps, values.get("steps", ())), start=1
-    ):
+    steps = values.get("steps", ())
+    theirs_all = steps if isinstance(steps, list) else ()
+    for number, (ours, theirs) in enumerate(zip_longest(walk.steps, theirs_all), start=1):
         difference = _first_difference(ours, theirs)
         if difference:
             return Conformity(conforms=False, reason=f"operation {number}, {difference}")
@@ -61,9 +62,42 @@ def check_exercise(
 def model_exercise(operations: Sequence[list[Any]], key: Key) -> dict[str, Any] | Conformity:
     """Return what the model answers where there is no GPU, or why it has no answer."""
     model = _model(key, MODEL_MEMORY_BYTES)
+    unfit = _unfit(operations)
+    if unfit:
+        return Conformity(conforms=None, reason=unfit)
     if isinstance(model, Conformity):
         return model
     return {"steps": carry_out(operations, model, MODEL_MEMORY_BYTES, OutOfMemory).steps}
+
+
+#: How many whole numbers follow the name of an operation.
+_OPERANDS: Final = {
+    "malloc": 3,
+    "free": 1,
+    "record_stream": 2,
+    "synchronize": 0,
+    "empty_cache": 0,
+    "limit": 1,
+    "reset_peak": 0,
+}
+_LARGEST_OPERAND: Final = 1 << 53
+
+
+def _unfit(operations: Sequence[Any]) -> str:
+    """Say why these operations cannot be replayed; empty when they can."""
+    if not operations:
+        return "no operation was carried out"
+    strange = next((number for number, one in enumerate(operations, 1) if not _is_one(one)), None)
+    return "" if strange is None else f"operation {strange} is none that an allocator has"
+
+
+def _is_one(operation: Any) -> bool:
+    if not isinstance(operation, list) or not operation or not isinstance(operation[0], str):
+        return False
+    name, *operands = operation
+    return _OPERANDS.get(name) == len(operands) and all(
+        type(one) is int and 0 <= one < _LARGEST_OPERAND for one in operands
+    )
 
 
 def _model(key: Key, total_memory_bytes: int) -> CachingAllocator | Conformity:
@@ -101,7 +135,8 @@ def _first_difference(ours: Any, theirs: Any) -> str:
         return "the exercise and the model have a different number of operations"
     if ours["op"] != theirs.get("op"):
         return f"the model was asked {ours['op']}, the allocator {theirs.get('op')}"
-    counters = theirs.get("counters", {})
+    told = theirs.get("counters", {})
+    counters = told if isinstance(told, Mapping) else {}
     for name in sorted({*ours["counters"], *counters}):
         mine, measured = ours["counters"].get(name), counters.get(name)
         if mine != measured:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -21,6 +21,7 @@ from envkit.model.fingerprint import (
     Suite,
 )
 from envkit.model.observed import Known, NotApplicable, Observed, Unreadable
+from envkit.probes.bounds import MAX_NAME_CHARS, why_unbearable
 from envkit.probes.child.membership import SUITES
 from envkit.probes.events import Probe, SuiteStart
 from envkit.probes.launch import ChildRun
@@ -29,6 +30,9 @@ from envkit.workflows.conformity import Conformity, check_exercise, model_exerci
 
 #: Hexadecimal digits of a short digest: enough to tell a team's machines apart, read aloud.
 SHORT_DIGITS: Final = 12
+#: Most that the probes of a report may take: it must stay one that can be read again.
+MAX_VALUES_BYTES: Final = 8 << 20
+MAX_CONFOUND_BYTES: Final = 1 << 12
 #: Layers of the short memory digest.
 MEMORY_LAYERS: Final[tuple[Layer, ...]] = ("allocator", "tensors", "workspaces")
 
@@ -36,7 +40,7 @@ MEMORY_LAYERS: Final[tuple[Layer, ...]] = ("allocator", "tensors", "workspaces")
 def build_fingerprint(
     run: ChildRun, *, challenge: str | None, processor: str | None
 ) -> Fingerprint | None:
-    """Put a child's probes together; None when the suite did not begin or torch is damaged.
+    """Put a child's probes together; None when no suite of ours began or torch is damaged.
 
     Args:
         run: a child that was asked for a fingerprint.
@@ -44,12 +48,15 @@ def build_fingerprint(
         processor: name of the processor, for a fingerprint of the CPU.
 
     """
-    if run.suite is None or run.key is None:
+    if run.suite is None or run.key is None or run.suite.name not in SUITES:
+        return None
+    if why_unbearable(run.suite.version):
         return None
     key = _key(run.key)
     if key is None:
         return None
-    probes = sorted([*run.probes, *_unreported(run, run.suite, key)], key=lambda one: one.name)
+    said = [*_bearable(run.probes), *_unreported(run, run.suite, key)]
+    probes = sorted(said, key=lambda one: one.name)
     results = {probe.name: _result(probe, key) for probe in probes}
     layers = {
         layer: {probe.name: results[probe.name] for probe in probes if probe.layer == layer}
@@ -110,6 +117,27 @@ def _unreported(run: ChildRun, suite: SuiteStart, key: Key) -> list[Probe]:
     ]
 
 
+def _bearable(probes: tuple[Probe, ...]) -> Iterator[Probe]:
+    """Return the probes that a report has room for; every further one has failed."""
+    room_bytes = MAX_VALUES_BYTES
+    for probe in probes:
+        if why_unbearable(probe.values) or why_unbearable(probe.spread):
+            yield probe  # it is refused for that
+            continue
+        room_bytes -= _written_bytes([probe.values, probe.spread])
+        if room_bytes >= 0:
+            yield probe
+            continue
+        reason = f"all probes together gave more than {MAX_VALUES_BYTES} bytes"
+        changes = {"values": None, "spread": None, "operations": None}
+        yield msgspec.structs.replace(probe, status="failed", reason=reason, **changes)
+
+
+def _written_bytes(value: Any) -> int:
+    # As it will be written: with a line and its indent for every value.
+    return len(msgspec.json.format(msgspec.json.encode(value), indent=2))
+
+
 def _confounds(run: ChildRun) -> dict[str, ProbeResult]:
     """Return what may have disturbed the probes, as context: shown, in no digest."""
     return {
@@ -117,6 +145,7 @@ def _confounds(run: ChildRun) -> dict[str, ProbeResult]:
             status="exact", values=seen.values or {}, digest=None, reason=seen.reason
         )
         for seen in run.confounds
+        if not why_unbearable(seen.values) and _written_bytes(seen.values) <= MAX_CONFOUND_BYTES
     }
 
 
@@ -128,6 +157,8 @@ def _key(values: Mapping[str, Any]) -> Key | None:
     """
     plain = {name: None if _stateful(value) else value for name, value in values.items()}
     flags = plain.get("flags") or {}
+    if not isinstance(flags, dict) or why_unbearable(plain):
+        return None
     whole = {
         **plain,
         "settings": plain.get("settings") or {},
@@ -147,6 +178,11 @@ def _stateful(value: Any) -> bool:
 
 
 def _result(probe: Probe, key: Key) -> ProbeResult:
+    in_digest = probe.layer in DIGEST_LAYERS
+    problem = why_unbearable(probe.values, for_digest=in_digest) or why_unbearable(probe.spread)
+    if problem:
+        reason = f"what was measured cannot be kept: {problem}"
+        return ProbeResult(status="failed", values=None, digest=None, reason=reason)
     if probe.layer == "allocator" and probe.operations is not None:
         return _exercise(probe, key)
     return _plain(probe, probe.reason)
@@ -226,5 +262,6 @@ def _gpu_name(run: ChildRun) -> str | None:
     cards = run.facts.get("torch", {}).get("devices")
     if kind != "cuda" or not isinstance(cards, list):
         return None
-    names = [card.get("name") for card in cards if str(card.get("index")) == (index or "0")]
-    return names[0] if names else None
+    named = (card for card in cards if isinstance(card, dict))
+    names = [card.get("name") for card in named if str(card.get("index")) == (index or "0")]
+    return names[0][:MAX_NAME_CHARS] if names and isinstance(names[0], str) else None

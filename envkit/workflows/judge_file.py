@@ -25,6 +25,13 @@ from envkit.workflows.conclude import conclude, now
 from envkit.workflows.input_bytes import read_input, read_text
 from envkit.workflows.request import VerifyRequest
 
+#: Values in a document: the baseline of a full suite on an H200 has 26,000.
+MAX_VALUES: Final = 2_000_000
+MAX_PROFILE_BYTES: Final = 1 << 20
+#: Entries of one list or object of the facts.
+MAX_ITEMS: Final = 10_000
+MAX_GPUS: Final = 1024
+
 _NEXT_STEP: Final = (
     "--from takes a report (envkit verify -o FILE), the output of `python -m "
     "torch.utils.collect_env`, or a machine profile (envkit.machine/1)."
@@ -43,13 +50,38 @@ def judge_file(name: str, request: VerifyRequest, *, clock: Callable[[], str] = 
     if not text.lstrip().startswith("{"):
         return judge_recorded(_paste(text, origin), request, origin=origin, created=clock())
     plain = text.encode()
-    schema = _schema(codec.read_json(plain, origin=origin), origin)
+    if sum(map(plain.count, (b",", b"{", b"["))) > MAX_VALUES:
+        raise _not_ours(origin, f"it has more than {MAX_VALUES} values")
+    document = codec.read_json(plain, origin=origin)
+    schema = _schema(document, origin)
     if schema == "envkit.report/1":
-        return judge_report(codec.decode(plain, Report, origin=origin), request)
+        _check_lengths(document.get("facts"), origin)
+        return judge_report(codec.convert(document, Report, origin=origin), request)
     if schema == "envkit.machine/1":
-        facts = facts_of(codec.decode(plain, Machine, origin=origin))
+        if len(plain) > MAX_PROFILE_BYTES:
+            raise _not_ours(origin, f"a machine profile has at most {MAX_PROFILE_BYTES} bytes")
+        _check_lengths(document, origin)
+        facts = facts_of(codec.convert(document, Machine, origin=origin))
         return judge_recorded(facts, request, origin=origin, created=clock())
     raise _not_ours(origin, f"it is a document of the kind {schema[:80]!r}")
+
+
+def _check_lengths(value: Any, origin: str) -> None:
+    """Refuse lists that no machine has: the rules look at every entry, some at every pair."""
+    level = [value] if isinstance(value, (dict, list)) else []
+    while level:
+        inner: list[Any] = []
+        for one in level:
+            limit = MAX_GPUS if isinstance(one, list) and _lists_gpus(one) else MAX_ITEMS
+            if len(one) > limit:
+                raise _not_ours(origin, f"it has a list of {len(one)} entries, {limit} at most")
+            inner.extend(one.values() if isinstance(one, dict) else one)
+        level = [one for one in inner if isinstance(one, (dict, list))]
+
+
+def _lists_gpus(items: list[Any]) -> bool:
+    first = items[0] if items else None
+    return isinstance(first, dict) and bool(first.keys() & {"compute_capability", "memory_bytes"})
 
 
 def _paste(text: str, origin: str) -> Facts:

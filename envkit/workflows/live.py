@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import math
 import platform
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,9 +22,10 @@ from envkit.sources.host import read_host
 from envkit.sources.interpreter import read_python
 from envkit.sources.nvidia import read_driver_and_gpus
 from envkit.sources.pip_packages import read_pip
+from envkit.sources.probe_answers import LIMIT_S
 from envkit.sources.process_env import read_environment
 from envkit.sources.redacted import home_folders
-from envkit.sources.target import choose_target
+from envkit.sources.target import ASK_LIMIT_S, ask_interpreter, choose_target
 from envkit.sources.torch_build import read_torch_build
 from envkit.workflows.child_answer import add_answer
 from envkit.workflows.conclude import now
@@ -47,8 +49,15 @@ def live_readers(
     name: str | None = None,
     prefix: str | None = None,
     python: str | None = None,
+    timeout_s: float = math.inf,
 ) -> Readers:
-    """Return the readers of this machine; at most one of the three says which environment."""
+    """Return the readers of this machine; at most one of the three says which environment.
+
+    Whatever is started to be asked, a driver or an interpreter, has `timeout_s` at most.
+    """
+
+    def ask(python: Path, environ: Mapping[str, str]) -> tuple[Path, Path] | None:
+        return ask_interpreter(python, environ, limit_s=min(ASK_LIMIT_S, timeout_s))
 
     def child(python: Path, request: ChildRequest, on_progress: OnProgress) -> ChildRun:
         return run_child(python, request, env=environ, on_progress=on_progress)
@@ -68,8 +77,10 @@ def live_readers(
         return add_answer(facts, run, prefix=prefix_of(target), environ=environ)
 
     return Readers(
-        choose=lambda: choose_target(name=name, prefix=prefix, python=python, environ=environ),
-        driver_and_gpus=lambda: read_driver_and_gpus(environ),
+        choose=lambda: choose_target(
+            name=name, prefix=prefix, python=python, environ=environ, ask=ask
+        ),
+        driver_and_gpus=lambda: read_driver_and_gpus(environ, limit_s=min(LIMIT_S, timeout_s)),
         files=lambda target: read_files(target, environ),
         contract=lambda asked, target: find_contract(asked, target, environ),
         compared=compared,

@@ -6,6 +6,7 @@ torch starts in the target's interpreter. The readers are handed in, so that tes
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,8 @@ from envkit.workflows.request import NO_FINGERPRINT, VerifyRequest
 
 #: The stage from which on the child is a user of the GPUs itself.
 USES_GPU: Final = "cuda_init"
+#: Choosing the target takes less, unless an interpreter has to be asked that does not answer.
+QUICK_S: Final = 1.0
 #: Told how far the probes are: done, total (0: not known), name.
 Tell = Callable[[int, int, str], None]
 OnProgress = Callable[[Progress | Stage], None]
@@ -70,7 +73,12 @@ class Readers:
 
 def verify(request: VerifyRequest, readers: Readers, tell: Tell) -> Report:
     """Judge this machine and an environment on it."""
+    started_s = time.monotonic()
     target = readers.choose()
+    waited_s = time.monotonic() - started_s
+    if waited_s > QUICK_S:  # an interpreter did not answer: the child has only what is left
+        left_s = max(1.0, request.timeout_s - waited_s)
+        request = msgspec.structs.replace(request, timeout_s=left_s)
     try:
         facts, fingerprint = _look(target, request, readers, tell)
     finally:

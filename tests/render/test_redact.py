@@ -6,9 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reports import FINGERPRINT, REPORTS
 
-from envkit.model.facts import CondaFacts, CondaPackage, Facts, PythonFacts
+from envkit.model.facts import (
+    CondaFacts,
+    CondaPackage,
+    Facts,
+    PipDistribution,
+    PipFacts,
+    PythonFacts,
+    TorchFacts,
+)
 from envkit.model.fingerprint import Layers, ProbeResult
-from envkit.model.observed import Known
+from envkit.model.observed import Known, Unreadable
 from envkit.render.redact import Identity, redact_document, redact_reasons, text_redactor
 
 ADA = Identity(home="/home/ada.l", user="ada.l", host="lovelace.example.org")
@@ -90,3 +98,30 @@ def test_of_a_fingerprint_only_reasons_change() -> None:
     clean = redact_reasons(msgspec.structs.replace(FINGERPRINT, layers=layers), ADA)
     assert clean.layers.tensors["a"].reason == "no ~/x"
     assert clean.layers.tensors["a"].values == values
+
+
+def test_of_an_exact_fact_only_the_value_is_exact() -> None:
+    untold = Unreadable(reason="no /home/ada.l/x, token hf_abcdefghijklmnopqrst", source="lovelace")
+    version = Known(value="lovelace", source="/home/ada.l/torch/version.py")
+    facts = Facts(torch=TorchFacts(arch_list=untold, version=version))
+    clean = redact_document(facts, ADA)
+    assert clean.torch.arch_list == Unreadable(reason="no ~/x, token <secret>", source="<host>")
+    assert clean.torch.version == Known(value="lovelace", source="~/torch/version.py")
+
+
+@pytest.mark.parametrize(
+    ("requirement", "left"),
+    [
+        ("torch==2.6.0; python_version<'3.13'", "torch==2.6.0; python_version<'3.13'"),
+        ("lovelace>=1", "lovelace>=1"),
+        ("torch @ https://ada:pw@idx.example/t.whl?k=1", "torch @ https://idx.example/t.whl"),
+        ("torch @ file:///home/ada.l/t.whl", "torch @ file://~/t.whl"),
+        ("torch @ file:/home/ada.l/t.whl", "torch @ file:~/t.whl"),
+    ],
+)
+def test_requirements_keep_names_and_lose_credentials(requirement: str, left: str) -> None:
+    package = PipDistribution(name="x", version="1", requires=(requirement,))
+    facts = Facts(pip=PipFacts(distributions=Known(value=(package,), source="")))
+    clean = redact_document(facts, ADA)
+    assert isinstance(clean.pip.distributions, Known)
+    assert clean.pip.distributions.value[0].requires == (left,)

@@ -179,3 +179,11 @@ def test_distributions_that_need_each_other_are_no_endless_loop(tmp_path: Path) 
     plant(tmp_path, dist_info(SITE, "a", "1", headers="Requires-Dist: b\n"))
     plant(tmp_path, dist_info(SITE, "b", "1", headers="Requires-Dist: a\n"))
     assert names(read(tmp_path)) == [("a", "1"), ("b", "1")]
+
+
+def test_requirements_lose_their_credentials_before_they_are_cut(tmp_path: Path) -> None:
+    address = f"https://user:{'s3cret' * 60}@host.example/torch.whl"
+    headers = f"Requires-Dist: torch @ {address}\n"
+    plant(tmp_path, dist_info(SITE, "x", "1", headers=headers))
+    (only,) = known(read(tmp_path).distributions)
+    assert only.requires == ("torch @ https://host.example/torch.whl",)

@@ -235,3 +235,10 @@ def test_a_program_that_is_no_interpreter_tells_nothing(tmp_path: Path, script: 
     file.write_text(f"#!/bin/sh\n{script}\n", encoding="ascii")
     assert ask_interpreter(file, {"PATH": "/usr/bin:/bin"}) is None
     assert ask_interpreter(tmp_path / "nothing", {}) is None
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="shell scripts")
+def test_a_program_that_does_not_answer_has_the_limit_that_was_given(tmp_path: Path) -> None:
+    file = program(tmp_path, "python")
+    file.write_text("#!/bin/sh\nexec sleep 600\n", encoding="ascii")
+    assert ask_interpreter(file, {"PATH": "/usr/bin:/bin"}, limit_s=0.2) is None

@@ -9,7 +9,16 @@ from machines import FILES, child_run
 from envkit.model.facts import Facts, TorchFacts
 from envkit.model.observed import Absent, Known, NotApplicable, Unreadable
 from envkit.probes.events import ChildError, Hello, SelfTestOutcome, SelfTests
-from envkit.probes.launch import Broken, ChildRun, Crashed, Exited, NotStarted, TimedOut
+from envkit.probes.launch import (
+    Broken,
+    ChildRun,
+    Crashed,
+    Exited,
+    NotStarted,
+    TimedOut,
+    describe,
+)
+from envkit.rules.engine import judge
 from envkit.workflows.child_answer import add_answer, import_failure, probes_problem
 
 HELLO = Hello(
@@ -18,6 +27,9 @@ HELLO = Hello(
 NOT_THERE = ChildError(
     stage="importing_torch", type="ModuleNotFoundError", message="No module named 'torch'"
 )
+
+
+NO_ANSWER = Broken(reason="garbage")
 
 
 def answer(run: ChildRun, facts: Facts = FILES) -> Facts:
@@ -110,3 +122,46 @@ def test_a_device_that_cannot_be_used_is_the_reason_for_what_is_missing() -> Non
     torch = answer(child_run(hello=HELLO, errors=(error,))).torch
     assert isinstance(torch.self_tests, Unreadable)
     assert torch.self_tests.reason == "DeviceUnusable: built without CUDA"
+
+
+@pytest.mark.parametrize("stage", ["starting_python", "starting_probe"])
+@pytest.mark.parametrize(
+    "outcome",
+    [Exited(code=3), TimedOut(stage="starting_python"), Crashed(signal="SIGSEGV"), NO_ANSWER],
+)
+def test_a_program_that_never_came_to_the_import_says_nothing_of_torch(
+    outcome: Any, stage: str
+) -> None:
+    run = child_run(outcome=outcome, stage=stage)
+    assert import_failure(run) is None
+    lost = msgspec.structs.replace(FILES, torch=TorchFacts(version=NotApplicable(reason="?")))
+    torch = answer(run, lost).torch
+    assert isinstance(torch.import_failure, Unreadable)
+    assert isinstance(torch.version, Unreadable)
+    assert torch.version.reason == describe(run)
+    assert judged(answer(run, lost)) == {}
+    assert answer(run).torch.version == FILES.torch.version
+
+
+def test_a_torch_that_has_no_metadata_is_there_all_the_same() -> None:
+    absent = Absent(source="site-packages", reason="torch is not installed")
+    other = NotApplicable(reason="torch is not installed")
+    bare = msgspec.structs.replace(FILES, torch=TorchFacts(version=absent, cuda=other))
+    raised = ChildError(stage="importing_torch", type="OSError", message="libc10.so: no such file")
+    for run in (
+        child_run(hello=HELLO, facts={"torch": {"file": "/editable/torch/__init__.py"}}),
+        child_run(hello=HELLO, stage="importing_torch", errors=(raised,)),
+        child_run(hello=HELLO, stage="importing_torch", outcome=Crashed(signal="SIGSEGV")),
+    ):
+        facts = answer(run, bare)
+        assert isinstance(facts.torch.version, Unreadable)
+        assert isinstance(facts.torch.cuda, Unreadable)
+        found = judged(facts)
+        assert "TOR001" not in found
+        assert ("TOR002" in found) == (run.stage == "importing_torch")
+
+
+def judged(facts: Facts) -> dict[str, str]:
+    """Return the findings about whether torch is there and imports."""
+    found = judge(facts).findings
+    return {one.code: one.title for one in found if one.code in {"TOR001", "TOR002"}}

@@ -185,3 +185,34 @@ def test_any_value_anywhere_is_judged_or_refused(
     except InputError:
         return
     assert report.verdict.exit_code in {0, 1, 3}
+
+
+@pytest.mark.parametrize(
+    ("profile", "said"),
+    [
+        ({"gpus": [{"compute_capability": "9.0"}] * 1025}, "1025 entries, 1024 at most"),
+        ({"env": {f"V{i}": "" for i in range(10_001)}}, "10001 entries, 10000 at most"),
+        ({"packages": {f"p{i}": "1" for i in range(10_001)}}, "10001 entries"),
+        ({"torch": {"arch_list": ["sm_90"] * 10_001}}, "10001 entries"),
+        ({"python": "3" * (1 << 20)}, "a machine profile has at most"),
+        ({"gpus": [[]] * 2_000_001}, "more than 2000000 values"),
+    ],
+)
+def test_a_document_of_no_machine_is_refused_before_it_is_judged(
+    tmp_path: Path, profile: dict[str, Any], said: str
+) -> None:
+    path = tmp_path / "profile.json"
+    path.write_text(json.dumps({"schema": "envkit.machine/1", **profile}))
+    with pytest.raises(InputError, match=said):
+        judge_file(str(path), REQUEST)
+
+
+def test_a_report_with_a_list_of_no_machine_is_refused(tmp_path: Path) -> None:
+    report = json.loads((EXAMPLES / "report-1.json").read_text())
+    report["facts"]["pip"] = {
+        "distributions": {"state": "known", "source": "", "value": [{}] * 10_001}
+    }
+    path = tmp_path / "report.json"
+    path.write_text(json.dumps(report))
+    with pytest.raises(InputError, match="10001 entries"):
+        judge_file(str(path), REQUEST)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 import threading
 from typing import Any
 
@@ -26,11 +27,17 @@ from envkit.model.observed import Absent, Known, NotApplicable, Unreadable
 from envkit.model.report import Report
 from envkit.probes.events import ChildError, ChildRequest, Progress, Stage
 from envkit.probes.launch import Crashed, TimedOut
+from envkit.sources.probe_answers import LIMIT_S
+from envkit.sources.target import ASK_LIMIT_S
+from envkit.workflows import live
+from envkit.workflows import verify as verify_module
 from envkit.workflows.config import Configuration
 from envkit.workflows.judge_file import judge_report
 from envkit.workflows.request import VerifyRequest
 from envkit.workflows.verify import verify
 
+#: A program that is no interpreter.
+CAT = shutil.which("cat") or "cat"
 BUSY = Gpu(
     index=0,
     name=known("card"),
@@ -290,3 +297,35 @@ def test_a_waiver_holds_up_to_its_last_day() -> None:
 def test_the_configuration_and_the_target_reach_the_report() -> None:
     assert Configuration().waivers() == ()
     assert run(choose=lambda: TARGET).target.chosen_by == "VIRTUAL_ENV"
+
+
+def test_the_time_limit_holds_for_choosing_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[ChildRequest] = []
+
+    def child(_: object, request: ChildRequest, __: object) -> Any:
+        asked.append(request)
+        return child_run()
+
+    times = iter([100.0, 104.0])
+    monkeypatch.setattr(verify_module.time, "monotonic", lambda: next(times))
+    run(VerifyRequest(timeout_s=7.0), child=child)
+    assert asked[0].time_limit_s == 3.0
+
+
+def test_everything_that_is_asked_has_the_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits: list[float] = []
+
+    def driver_and_gpus(_: object, *, limit_s: float) -> Any:
+        limits.append(limit_s)
+        return NO_DRIVER, NO_GPU
+
+    def ask(*_: object, limit_s: float) -> None:
+        limits.append(limit_s)
+
+    monkeypatch.setattr(live, "read_driver_and_gpus", driver_and_gpus)
+    monkeypatch.setattr(live, "ask_interpreter", ask)
+    for timeout_s in (2.0, 3600.0):
+        wanted = live.live_readers({}, python=CAT, timeout_s=timeout_s)
+        wanted.driver_and_gpus()
+        assert wanted.choose().prefix is None
+    assert limits == [2.0, 2.0, LIMIT_S, ASK_LIMIT_S]
