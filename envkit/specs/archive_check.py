@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from rattler.package_streaming import ArchiveEntry, PackageArchive
@@ -34,6 +34,14 @@ class _Listed(msgspec.Struct, frozen=True):
 
 class _Paths(msgspec.Struct, frozen=True):
     paths: tuple[_Listed, ...]
+
+
+class _NoArch(msgspec.Struct, frozen=True):
+    entry_points: tuple[str, ...] | None = None
+
+
+class _Link(msgspec.Struct, frozen=True):
+    noarch: _NoArch | None = None
 
 
 class _Contents(msgspec.Struct):
@@ -126,11 +134,9 @@ def _decoded(lists: dict[str, bytes]) -> list[str]:
     if "info/paths.json" in lists:
         decoded = msgspec.json.decode(lists["info/paths.json"], type=_Paths)
         found += [one.path for one in decoded.paths]
-    link: Any = msgspec.json.decode(lists.get("info/link.json", b"{}"))
-    noarch = link.get("noarch") if isinstance(link, dict) else None
-    points = noarch.get("entry_points") if isinstance(noarch, dict) else None
-    for point in points or ():
-        if not _ENTRY_POINT.fullmatch(str(point)):
+    link = msgspec.json.decode(lists.get("info/link.json", b"{}"), type=_Link)
+    for point in (link.noarch.entry_points if link.noarch else None) or ():
+        if not _ENTRY_POINT.fullmatch(point):
             found.append(f"../{point}")  # a script with a slash in its name
     return found
 

@@ -164,6 +164,12 @@ def test_a_script_of_python_stays_in_its_folder(tmp_path: Path) -> None:
     _refused(_mirror(tmp_path, tool=archive), "leaves the environment")
 
 
+@pytest.mark.parametrize("noarch", [7, {"entry_points": 5}, {"entry_points": [5]}])
+def test_a_list_that_cannot_be_read_is_refused(noarch: Any, tmp_path: Path) -> None:
+    archive = _archive("tool", [("f", b"x")], [_path("f")], noarch=noarch)
+    _refused(_mirror(tmp_path, tool=archive), "its list of files cannot be read")
+
+
 @pytest.mark.parametrize(
     "name",
     ["envkit-lock.yml", "envkit-installed", "state", "pinned", "history", "tool-1.0-h0_0.json"],
