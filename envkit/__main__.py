@@ -18,9 +18,8 @@ from types import FrameType
 import click
 
 from envkit.cli.app import app
-from envkit.cli.output import emit, forget_stdout
+from envkit.cli.output import complain_of, emit, forget_stdout
 from envkit.errors import EnvkitError, InternalError, InterruptedByUser, UsageError
-from envkit.render.escape import printable
 
 #: Options that people put before the command, where there are none but -h and -V.
 _COMMAND_OPTIONS = (
@@ -68,20 +67,8 @@ def _end(error: EnvkitError, arguments: Sequence[str]) -> int:
         with contextlib.suppress(UsageError):  # stdout cannot be written: the code still says it
             emit(_document(error))
         return error.exit_code
-    _complain(f"envkit: {printable(error.message)}")
-    if error.next_step:
-        _complain(f"  next: {printable(error.next_step)}")
+    complain_of(error.message, error.next_step)
     return error.exit_code
-
-
-def _complain(line: str) -> None:
-    if sys.stderr is None:
-        return
-    try:
-        sys.stderr.write(f"{line}\n")
-        sys.stderr.flush()
-    except OSError:
-        return  # nobody is there to be told
 
 
 def _document(error: EnvkitError) -> str:
@@ -109,7 +96,9 @@ def _as_envkit_error(error: BaseException) -> EnvkitError:
 def _usage_error(error: click.ClickException) -> UsageError:
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "envkit"
-    message, step = error.format_message(), f"`{path} --help` says what it takes."
+    # In one line: click lists choices below each other.
+    message = " ".join(error.format_message().split())
+    step = f"`{path} --help` says what it takes."
     if isinstance(error, click.NoSuchOption):
         message = error.message
         if path == "envkit" and error.option_name in _COMMAND_OPTIONS.split():

@@ -106,9 +106,11 @@ esac
 
 _TORCH = '''\
 """A torch that answers from FAKE_* variables and computes a little in plain Python."""
-import os
+import os, time
 from types import SimpleNamespace
 from torch import version
+# A real torch takes seconds to be imported, and the driver is asked meanwhile.
+time.sleep(float(os.environ.get("FAKE_IMPORT_S", "0")))
 __version__ = version.__version__
 _works = os.environ.get("FAKE_WORKS") == "1"
 _card = SimpleNamespace(
@@ -181,6 +183,8 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
             "FAKE_ARCHS": self.archs,
             "FAKE_CUDNN": str(self.cudnn),
             "FAKE_WORKS": str(int(self.works)),
+            # Where who else uses the card matters: the driver must have answered by then.
+            "FAKE_IMPORT_S": "3" if self.used_bytes else "0",
             "FAKE_WORDS": self.words,
             "FAKE_INIT_ERROR": str(self.init_error),
             "FAKE_NVML_ERROR": str(self.nvml_error),

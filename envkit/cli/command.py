@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from envkit import __version__
+from envkit.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
 HELP_NAMES: Final = {"help_option_names": ["-h", "--help"]}
@@ -23,6 +24,14 @@ class EnvkitCommand(click.Command):
         kwargs.setdefault("context_settings", HELP_NAMES)
         super().__init__(*args, **kwargs)
         self.examples = examples
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; refuse two formats at once."""
+        chosen = ctx.params.get("format_")
+        if ctx.params.get("as_json") and chosen not in {None, "json"}:
+            message = f"--json and --format {chosen} ask for two formats."
+            raise UsageError(message, next_step="Leave one of the two out.")
+        return super().invoke(ctx)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the examples as they are to be typed."""

@@ -10,13 +10,13 @@ from typing import Any
 import click
 
 from envkit.cli.command import EnvkitCommand, Terminal, format_options, terminal_options
-from envkit.cli.output import emit, style_of
+from envkit.cli.output import complain, complain_of, emit, style_of
 from envkit.model.documents import Lint
 from envkit.render.json_ import render_json
 from envkit.render.lint_text import render_lint
 from envkit.render.style import Style
 from envkit.workflows.config import current_folder, read_configuration
-from envkit.workflows.lint import exit_code, lint_specs
+from envkit.workflows.lint import exit_code, lint_specs, without_locks
 from envkit.workflows.save import write_atomically
 
 EXAMPLES = """\
@@ -45,10 +45,16 @@ def command(**options: Any) -> int:
     terminal = Terminal.of(options)
     configuration = read_configuration(current_folder(), os.environ)
     today = dt.datetime.now(tz=dt.timezone.utc).date()
-    document = lint_specs(options["specs"], today=today, configuration=configuration)
-    _write(document, options, terminal)
+    specs, locks = without_locks(options["specs"])
+    document = lint_specs(specs, today=today, configuration=configuration)
+    if locks and not terminal.quiet:
+        complain(f"envkit: locks are no specs, left out: {', '.join(locks)}")
+    _write(document, {**options, "specs": specs}, terminal)
+    for unread in document.unread:
+        complain_of(unread.message, unread.next_step)
     fail_on = configuration.pick(options["fail_on"], "fail_on", "error").value
-    return 0 if options["exit_zero"] else exit_code(document, fail_on=fail_on)
+    code = exit_code(document, fail_on=fail_on)
+    return 0 if options["exit_zero"] and code == 1 else code
 
 
 def _write(document: Lint, options: dict[str, Any], terminal: Terminal) -> None:

@@ -10,6 +10,7 @@ from typing import Final
 
 from envkit.cli.command import Terminal, is_terminal
 from envkit.errors import UsageError
+from envkit.render.escape import printable
 from envkit.render.style import Style
 
 #: Lines longer than this are hard to read, however wide the window is.
@@ -44,6 +45,22 @@ def emit(text: str) -> None:
         message = f"The output could not be written: {error.strerror or error}."
         step = "Check where standard output leads; -o FILE saves the report too."
         raise UsageError(message, next_step=step) from error
+
+
+def complain_of(message: str, next_step: str) -> None:
+    """Write an error to stderr: what was wrong, and what to do next."""
+    complain(f"envkit: {message}")
+    if next_step:
+        complain(f"  next: {next_step}")
+
+
+def complain(line: str) -> None:
+    """Write a line to stderr, harmlessly; that nobody reads it is no error."""
+    if sys.stderr is None:
+        return
+    with contextlib.suppress(OSError):
+        sys.stderr.write(f"{printable(line)}\n")
+        sys.stderr.flush()
 
 
 def forget_stdout() -> None:

@@ -47,7 +47,11 @@ def command(**options: Any) -> int:
     else:
         report = _live(options, configuration, terminal)
     as_json = options["as_json"] or options["format_"] == "json"
-    _write(report, options["output"], terminal, as_json=as_json)
+    document = render_json(report) if as_json or options["output"] is not None else ""
+    if options["output"] is not None:
+        save_report(report, document, choose_destination(options["output"], report.label))
+    saved = options["from_"] is not None
+    emit(document if as_json else _text(report, terminal, saved=saved))
     return 0 if options["exit_zero"] else report.verdict.exit_code
 
 
@@ -74,13 +78,7 @@ def _recorded(options: dict[str, Any], configuration: Configuration) -> Report:
     return judge_file(options["from_"], request_from(options, configuration))
 
 
-def _write(report: Report, output: str | None, terminal: Terminal, *, as_json: bool) -> None:
-    document = render_json(report) if as_json or output is not None else ""
-    if output is not None:
-        save_report(report, document, choose_destination(output, report.label))
-    if as_json:
-        emit(document)
-        return
+def _text(report: Report, terminal: Terminal, *, saved: bool) -> str:
     from envkit.render.text import render_text  # noqa: PLC0415 (rich, only where text is drawn)
 
-    emit(render_text(report, style_of(terminal)))
+    return render_text(report, style_of(terminal), saved=saved)

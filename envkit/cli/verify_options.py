@@ -56,14 +56,19 @@ _OPTIONS: Final = (
     ),
     click.option("--timeout", type=float, metavar="S", help="Seconds for all probes [300]."),
     click.option(
-        "--challenge", metavar="NONCE", help="Seed the probes with a number that you were given."
+        "--challenge",
+        metavar="NONCE",
+        help="Seed the probes with 8 to 128 hexadecimal digits that you were given.",
     ),
     click.option("--label", metavar="NAME", help="Name of this machine in the report."),
     click.option(
         "-o", "output", metavar="FILE|FOLDER", help="Save the JSON report; a folder: LABEL.json."
     ),
     click.option(
-        "--from", "from_", metavar="FILE", help="Judge a report or a machine profile; - is stdin."
+        "--from",
+        "from_",
+        metavar="FILE",
+        help="Judge a report, a collect_env paste or a machine profile; - is stdin.",
     ),
     click.option(
         "--fail-on",

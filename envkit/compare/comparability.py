@@ -95,7 +95,7 @@ def _unread(one: Fingerprint, names: Iterable[str]) -> list[str]:
     if one.key.capability is None:
         return []
     parts = _parts(one)
-    return [name for name in names if parts[name] is None or parts[name] == {}]
+    return [name for name in names if parts[name] is None]
 
 
 def _rules(torch: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
@@ -178,11 +178,20 @@ class LintFinding(Finding, frozen=True, kw_only=True):
     line: int
 
 
+class UnreadFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of several that could not be read, as `envkit.error/1` says it of a single one."""
+
+    file: str
+    message: str
+    next_step: str
+
+
 class Lint(msgspec.Struct, frozen=True, kw_only=True):
     """`envkit.lint/1`."""
 
     schema: Literal["envkit.lint/1"] = "envkit.lint/1"
     findings: tuple[LintFinding, ...]
+    unread: tuple[UnreadFile, ...] = ()
 
 
 class PackageChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -215,21 +224,35 @@ class Lock(msgspec.Struct, frozen=True, kw_only=True):
     locks: tuple[LockedSpec, ...]
 
 
+# A person writes a profile by hand: what reads like nothing is refused where it stands.
+CapabilityText: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,2}\.[0-9]$")]
+DriverText: TypeAlias = Annotated[
+    str, msgspec.Meta(pattern=r"^[0-9]{2,4}\.[0-9]{1,4}(\.[0-9]{1,4})?$")
+]
+CudaText: TypeAlias = Annotated[
+    str, msgspec.Meta(pattern=r"^[0-9]{1,3}\.[0-9]{1,3}(\.[0-9]{1,5}){0,2}$")
+]
+VersionText: TypeAlias = Annotated[
+    str, msgspec.Meta(pattern=r"^[0-9]{1,4}\.[0-9]{1,4}[0-9A-Za-z.+_-]*$")
+]
+NotNegative: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
+
+
 class MachineGpu(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A GPU of a machine profile."""
 
     name: str | None = None
-    compute_capability: str | None = None
-    memory_bytes: int | None = None
+    compute_capability: CapabilityText | None = None
+    memory_bytes: NotNegative | None = None
 
 
 class MachineTorch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The torch of a machine profile."""
 
-    version: str | None = None
-    cuda: str | None = None
-    hip: str | None = None
-    cudnn: int | None = None
+    version: VersionText | None = None
+    cuda: CudaText | None = None
+    hip: VersionText | None = None
+    cudnn: NotNegative | None = None
     arch_list: tuple[str, ...] | None = None
     cuda_available: bool | None = None
     channel: str | None = None
@@ -242,13 +265,13 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     os: Literal["linux", "windows", "wsl", "macos"] | None = None
     arch: str | None = None
     container: bool | None = None
-    driver: str | msgspec.UnsetType | None = msgspec.UNSET
+    driver: DriverText | msgspec.UnsetType | None = msgspec.UNSET
     """Null with GPUs listed and `cuda_available` false: none found."""
     gpus: tuple[MachineGpu, ...] | None = None
     """Empty: none."""
     torch: MachineTorch | None = None
-    glibc: str | None = None
-    python: str | None = None
+    glibc: VersionText | None = None
+    python: VersionText | None = None
     packages: dict[str, str] | None = None
     env: dict[str, str] | None = None
 

@@ -56,9 +56,11 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Code of the finding that this one follows from."""
 
 
-class Check(msgspec.Struct, frozen=True, kw_only=True):
+class Check(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How one rule ended, fired or not."""
 
     code: str
     status: Status
     reason: str
+    against: bool = False
+    """Unknown, and yet a known fact speaks against the machine."""

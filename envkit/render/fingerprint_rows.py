@@ -11,9 +11,12 @@ MOST_NAMES: Final = 4
 
 
 def title(fingerprint: Fingerprint) -> str:
-    """Say which suite ran where."""
-    suite = fingerprint.suite
-    return f"Fingerprint {suite.name}/{suite.version} on {fingerprint.device}"
+    """Say which suite ran where; on the CPU its numbers depend on the threads, so they are said."""
+    suite, key = fingerprint.suite, fingerprint.key
+    said = f"Fingerprint {suite.name}/{suite.version} on {fingerprint.device}"
+    if key.capability is not None:
+        return said
+    return f"{said}, {key.threads} thread{'' if key.threads == 1 else 's'}"
 
 
 def rows(fingerprint: Fingerprint) -> Iterator[tuple[str, str]]:

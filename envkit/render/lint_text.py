@@ -15,7 +15,7 @@ from envkit.model.finding import Severity
 from envkit.render.escape import ascii_only, printable
 from envkit.render.style import Style
 
-_WORDS: Final = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
+_WORDS: Final = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "info"}
 _COLORS: Final = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.INFO: "36"}
 _BOLD: Final = "1"
 _INDENT: Final = " " * 6
@@ -61,13 +61,15 @@ def _wrapped(text: str, lead: str, style: Style) -> list[str]:
 
 def _totals(document: Lint, files: int, style: Style) -> str:
     looked_at = f"{files} spec" + ("s" if files != 1 else "")
+    unread = f"{len(document.unread)} not read"
     if not document.findings:
+        looked_at += f": {unread}" if document.unread else ""
         return f"{looked_at}: nothing found"
-    counts = []
+    counts = [_painted(unread, "31", style)] if document.unread else []
     for severity, word in _WORDS.items():
         number = sum(one.severity is severity for one in document.findings)
         if number:
-            plural = "s" if number != 1 else ""
+            plural = "s" if number != 1 and severity is not Severity.INFO else ""
             counts.append(_painted(f"{number} {word}{plural}", _COLORS[severity], style))
     return f"{looked_at}: {', '.join(counts)}"
 

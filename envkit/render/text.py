@@ -23,7 +23,7 @@ _VERDICTS: Final = {
 _SEVERITIES: Final = {
     Severity.ERROR: ("✘", "x", "error", "red"),
     Severity.WARNING: ("!", "!", "warning", "yellow"),
-    Severity.INFO: ("·", "-", "note", "cyan"),
+    Severity.INFO: ("·", "-", "info", "cyan"),
 }
 #: Of what a paste or a profile does not hold only the number is said.
 _NOT_RECORDED: Final = NOT_RECORDED.reason
@@ -35,10 +35,20 @@ _COUNTED: Final = {
 }
 
 
-def render_text(report: Report, style: Style) -> str:
-    """Draw a report; at most 30 lines when all is well."""
+def render_text(report: Report, style: Style, *, saved: bool = False) -> str:
+    """Draw a report; at most 30 lines when all is well.
+
+    Args:
+        report: what was found.
+        style: how to draw.
+        saved: it was read from a file, so that the reader is told of when it is.
+
+    """
     page = Page(style)
     _draw_verdict(page, report)
+    # A paste and a profile have no date: `created` is when they were judged.
+    if saved and report.target.kind != "recorded":
+        page.line("  ", f"recorded {report.created}", style="dim")
     if style.verbosity < 0:
         _draw_codes(page, report.findings)
         return page.text()
@@ -52,14 +62,12 @@ def render_text(report: Report, style: Style) -> str:
 
 
 def _draw_verdict(page: Page, report: Report) -> None:
-    verdict, target = report.verdict, report.target
+    verdict = report.verdict
     good, plain, word, style = _VERDICTS[verdict.status]
     page.paragraph(
         (f"{page.symbol((good, plain))} {word}", style), (f"  {_target_line(report)}", "")
     )
     page.line("  ", verdict.headline, style="bold")
-    if target.kind == "recorded" and report.label:
-        page.line("  ", f"recorded {report.created}", style="dim")
 
 
 def _target_line(report: Report) -> str:

@@ -180,7 +180,8 @@ def _by_floor(subject: Subject, judged: DriverFit) -> Outcome:
         return _too_old(subject, _floor(subject, judged.floor))
     return undecided(
         f"torch.cuda_available: {reason_of(works)}; driver {subject.driver} is under the floor "
-        f"{floor}, yet forward-compatibility libraries may be in use"
+        f"{floor}, yet forward-compatibility libraries may be in use",
+        against=True,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from envkit.model.facts import Facts
-from envkit.model.finding import Check, Finding, Severity, Status
+from envkit.model.finding import Check, Finding, Fix, Severity, Status
 from envkit.model.observed import NotApplicable, Unreadable
 from envkit.rules.outcome import Fired, Outcome, Passed, Skipped, Undecided, missing
 from envkit.rules.registry import RULES
@@ -74,7 +74,8 @@ def _check(rule: Rule, outcome: Outcome) -> Check:
             status = Status.UNKNOWN
         case Fired():
             status = Status.FAIL
-    return Check(code=rule.code, status=status, reason=outcome.reason)
+    against = isinstance(outcome, Undecided) and outcome.against
+    return Check(code=rule.code, status=status, reason=outcome.reason, against=against)
 
 
 def _finding(rule: Rule, fired: dict[str, Fired]) -> Finding:
@@ -84,10 +85,21 @@ def _finding(rule: Rule, fired: dict[str, Fired]) -> Finding:
         severity=found.severity or rule.severity,
         title=found.title or rule.title,
         evidence=found.evidence,
-        fix=found.fix,
+        fix=_fix(rule, fired),
         url=rule.url,
         caused_by=next((code for code in rule.follows if code in fired), None),
     )
+
+
+def _fix(rule: Rule, fired: dict[str, Fired]) -> Fix:
+    """Return the rule's own fix, or refer to the finding that puts another torch in place."""
+    own = fired[rule.code].fix
+    first = next((code for code in rule.mended_by if code in fired), None)
+    if first is None or own.command is None:
+        return own
+    if fired[first].fix.command is None:
+        return Fix(text=f"First mend {first}: it decides which torch stays here.")
+    return Fix(text=f"Do what {first} says: it puts another torch here, with what belongs to it.")
 
 
 def order(findings: Iterable[Finding]) -> tuple[Finding, ...]:

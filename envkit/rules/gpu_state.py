@@ -56,7 +56,8 @@ def _gpu004(subject: Subject) -> Outcome:
     sliced = [gpu for gpu in subject.gpus if value_of(gpu.mig)]
     names = [one.name for one in (*subject.listed, *subject.visible) if _MIG.search(one.name)]
     if not sliced and not names:
-        return passed("MIG is off")
+        unread = next((gpu for gpu in subject.gpus if isinstance(gpu.mig, Unreadable)), None)
+        return passed("MIG is off") if unread is None else missing("gpus.devices", unread.mig)
     which = ", ".join(f"GPU {gpu.index}" for gpu in sliced) or names[0]
     chosen = subject.variables.get("CUDA_VISIBLE_DEVICES")
     text = "Nothing has to be done: a slice is a small GPU with its own memory and fewer SMs."
@@ -249,7 +250,7 @@ GPU009 = Rule(
 def _gpu010(subject: Subject) -> Outcome:
     shared = [one.name for one in subject.listed if _is_unified(one.name)]
     if not shared and not value_of(subject.facts.host.jetson):
-        return passed("the GPUs have memory of their own")
+        return _own_memory(subject)
     name = shared[0] if shared else "Jetson"
     return Fired(
         reason="GPU and CPU share one memory",
@@ -260,6 +261,15 @@ def _gpu010(subject: Subject) -> Outcome:
             "is free."
         ),
     )
+
+
+def _own_memory(subject: Subject) -> Outcome:
+    """Pass where the tables have every GPU: a new one may share the memory of the CPU."""
+    for one in subject.listed:
+        model = tables.find_gpu(one.name)
+        if isinstance(model, Unknown):
+            return undecided(model.why)
+    return passed("the GPUs have memory of their own")
 
 
 def _is_unified(name: str) -> bool:

@@ -13,9 +13,24 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     pattern: str
     advice: str
+    torch_again: bool = False
+    """The same torch, installed once more, mends it."""
 
 
 _KINDS = (
+    Kind(
+        name="the driver's library is missing",
+        pattern=r"libcuda\.so\S*: cannot open shared object file",
+        advice="It comes with the NVIDIA driver. Install the driver's compute libraries "
+        "(libcuda1), or start the container with its GPUs (--gpus all).",
+    ),
+    Kind(
+        name="shared library missing",
+        pattern=r"cannot open shared object file|Library not loaded",
+        advice="Install torch again, with the libraries it depends on; one that does not come with "
+        "torch (its name says nothing of torch or CUDA) is the system's to install.",
+        torch_again=True,
+    ),
     Kind(
         name="MKL without iJIT_NotifyEvent",
         pattern=r"iJIT_NotifyEvent",
@@ -45,11 +60,6 @@ _KINDS = (
         name="undefined symbol",
         pattern=r"undefined symbol|DLL load failed|WinError 12[67]",
         advice="Two builds are mixed. Make the environment afresh from one channel.",
-    ),
-    Kind(
-        name="shared library not found",
-        pattern=r"cannot open shared object file|Library not loaded",
-        advice="A library of this torch is missing. Install torch again, dependencies included.",
     ),
     Kind(
         name="no space or no permission",
@@ -100,6 +110,15 @@ _BY_END = {
         "`python -I -c 'import torch'` leaves most of them out.",
     ),
 }
+
+
+_MISSING = re.compile(r"([\w.+-]+): cannot open shared object file|Library not loaded: (\S+)")
+
+
+def missing_library(words: str) -> str:
+    """Return the library that the loader did not find; empty where the words name none."""
+    found = _MISSING.search(words)
+    return "" if found is None else found[1] or found[2].rpartition("/")[2]
 
 
 def classify(words: str, how: str) -> Kind:

@@ -10,7 +10,7 @@ from envkit.compat import tables
 from envkit.compat.tables import Build, Release
 from envkit.model.facts import CondaPackage
 from envkit.model.finding import Evidence, Severity
-from envkit.model.observed import Known, NotApplicable, Unreadable, value_of
+from envkit.model.observed import Absent, Known, NotApplicable, Unreadable, value_of
 from envkit.rules.cite import cite
 from envkit.rules.fixes import conda, from_channel, newest_torch
 from envkit.rules.loader import import_evidence, loader_fix, without_cuda
@@ -160,8 +160,19 @@ def _lib008(subject: Subject) -> Outcome:
     said = _LIBC.search(subject.import_words)
     if said is not None:
         return _missing_symbol(subject, said[1])
-    if subject.imported:
+    failure = subject.facts.torch.import_failure
+    if isinstance(failure, Absent):
         return passed("torch imports: measured")
+    if not subject.imported:
+        return _by_host(subject)
+    # It was imported at some time, though nobody recorded how: no table speaks against that.
+    foreseen = _by_host(subject)
+    if isinstance(foreseen, Fired) and not isinstance(failure, Known):
+        return missing("torch.import_failure", failure)
+    return foreseen
+
+
+def _by_host(subject: Subject) -> Outcome:
     if subject.os not in {"linux", "wsl", None}:
         return skipped("no GNU C library here")
     for path, fact in (("os", subject.facts.host.os), ("glibc", subject.facts.host.glibc)):

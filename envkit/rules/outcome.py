@@ -26,6 +26,8 @@ class Undecided(msgspec.Struct, frozen=True, kw_only=True):
     """What would decide it is not known."""
 
     reason: str
+    against: bool = False
+    """A known fact speaks against the machine; only what would excuse it is not known."""
 
 
 class Fired(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,9 +56,9 @@ def skipped(reason: str) -> Skipped:
     return Skipped(reason=reason)
 
 
-def undecided(reason: str) -> Undecided:
-    """Say what is missing for an answer."""
-    return Undecided(reason=reason)
+def undecided(reason: str, *, against: bool = False) -> Undecided:
+    """Say what is missing for an answer, and whether what is known speaks against the machine."""
+    return Undecided(reason=reason, against=against)
 
 
 def missing(path: str, fact: Observed[Any]) -> Undecided | Skipped:

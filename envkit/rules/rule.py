@@ -30,3 +30,6 @@ class Rule(RuleEntry, frozen=True, kw_only=True):
     check: Check
     gate: Gate | None = None
     """Asked before `reads` is looked at: what is settled without those facts."""
+    mended_by: tuple[str, ...] = ()
+    """Codes that put another torch in place, companions too: a command for this torch would undo
+    theirs."""

@@ -15,14 +15,18 @@ from envkit.rules.fixes import (
     newest_torch,
     pip_uninstall,
     same_conda_torch,
+    same_torch,
 )
-from envkit.rules.import_failure import classify
+from envkit.rules.import_failure import classify, missing_library
 from envkit.rules.outcome import Fired, Outcome, fix, missing, passed, seen, skipped, undecided
 from envkit.rules.rule import Rule
 from envkit.rules.subject import Subject, source_of
 
 _START = "https://pytorch.org/get-started/locally/"
 _RELEASES = "https://github.com/pytorch/pytorch/blob/main/RELEASE.md"
+
+#: Findings whose fix is another torch than the one that is here.
+_ANOTHER_TORCH = ("DRV002", "GPU002", "TOR003", "DRV010")
 
 # -- TOR001, TOR002, TOR003 ---------------------------------------------------------------------
 
@@ -69,14 +73,18 @@ def _tor002(subject: Subject) -> Outcome:
     if failure is None:
         return passed("torch imports")
     kind = classify(subject.import_words, failure.how)
+    lacking = missing_library(subject.import_words)
     return Fired(
         reason=f"import torch {failure.how.replace('_', ' ')}: {kind.name}",
         evidence=(
             seen("import torch", failure.how.replace("_", " "), "child process"),
             seen("message", failure.message, source_of(subject.facts.torch.import_failure)),
-            seen("kind", kind.name, "envkit/rules/import_failure.py"),
+            seen("kind", kind.name, "the words of the message"),
         ),
-        fix=fix(kind.advice),
+        fix=fix(
+            f"{lacking} is missing. {kind.advice}" if lacking else kind.advice,
+            same_torch(subject) if kind.torch_again else None,
+        ),
     )
 
 
@@ -88,6 +96,7 @@ TOR002 = Rule(
     reads=("torch.import_failure",),
     requires=("TOR001",),
     follows=("LIB005", "LIB006", "LIB007", "LIB008", "LIB001", "TOR004", "LIB003", "LIB002"),
+    mended_by=_ANOTHER_TORCH,
     url="https://pytorch.org/get-started/locally/#verification",
 )
 
@@ -99,6 +108,9 @@ def _tor003(subject: Subject) -> Outcome:
             return passed(f"a build for CUDA {cuda.value}")
         return missing("torch.cuda", cuda)
     devices, driver = subject.facts.gpus.devices, subject.facts.driver.version
+    if isinstance(driver, Unreadable) and subject.gpus:
+        why = f"driver.version: {driver.reason}; a GPU is listed, and this torch is a CPU build"
+        return undecided(why, against=True)
     for path, fact in (("gpus.devices", devices), ("driver.version", driver)):
         if isinstance(fact, (Unreadable, NotApplicable)):
             return missing(path, fact)
@@ -294,6 +306,7 @@ TOR005 = Rule(
     reads=("torch.version",),
     requires=("TOR001",),
     follows=("TOR004",),
+    mended_by=_ANOTHER_TORCH,
     varies="error where its import or its operators were seen to fail",
     url="https://github.com/pytorch/vision#installation",
 )

@@ -213,11 +213,14 @@ TOR009 = Rule(
 
 
 def _tor010(subject: Subject) -> Outcome:
+    if subject.conda:
+        return skipped("conda keeps triton and torch together")
+    distributions = subject.facts.pip.distributions
+    if isinstance(distributions, Unreadable):
+        return missing("pip.distributions", distributions)
     installed = subject.packages.get("triton")
     if installed is None:
         return skipped("triton is not among the Python distributions")
-    if subject.conda:
-        return skipped("conda keeps triton and torch together")
     pinned = extensions.pin_of(subject, "triton")
     if pinned is None:
         return undecided("pip.distributions: nothing says which triton this torch wants")

@@ -20,6 +20,9 @@ from envkit.rules.subject import Subject
 #: Exit codes, the one that outranks first; 130 is a person who wants to stop.
 PRECEDENCE = (130, 2, 4, 1, 3, 0)
 
+#: Rules about variables: that nobody set one says nothing of the machine.
+_ABOUT_VARIABLES = ("ALC", "GPU007")
+
 
 class FailOn(enum.IntEnum):
     """What fails a verdict (`--fail-on`); each level includes the ones before."""
@@ -100,10 +103,10 @@ def _blocked(
     probes: Probes,
     fail_on: FailOn,
 ) -> Blocked | None:
-    if not any(one.status in {Status.PASS, Status.FAIL} for one in checks):
-        return Blocked(code="", reason="nothing in it can be judged")
     if any(one.code == "TOR001" for one in findings):
         return Blocked(code="TOR001", reason="torch is not installed in the target")
+    if not any(_weighs(one, live=_live(subject)) for one in checks):
+        return Blocked(code="", reason="nothing in it can be judged")
     full = _full_gpu(subject, findings, probes)
     if full is not None:
         return full
@@ -112,12 +115,17 @@ def _blocked(
     tried = not isinstance(subject.facts.torch.cuda_available, NotApplicable)
     if subject.needs_gpu and tried and not subject.cuda_works and not probes.on_gpu:
         return Blocked(code="", reason="a GPU is needed, and CUDA was not seen to work")
+    return _open(subject, checks, fail_on)
+
+
+def _open(subject: Subject, checks: Sequence[Check], fail_on: FailOn) -> Blocked | None:
+    """Return the first unknown check that leaves the verdict open, where one does."""
     unknown = [one for one in checks if one.status is Status.UNKNOWN]
+    against = next((one for one in unknown if one.against and _is_error(one)), None)
+    if against is not None:
+        return Blocked(code=against.code, reason=against.reason)
     if fail_on < FailOn.UNKNOWN:
-        # Nobody looked at a live machine where no request is recorded: a paste or a profile is
-        # judged on what it holds.
-        live = subject.facts.request.device != NOT_RECORDED
-        unknown = [one for one in unknown if live and _matters(subject.facts, one)]
+        unknown = [one for one in unknown if _live(subject) and _matters(subject.facts, one)]
     first = next(iter(unknown), None)
     return None if first is None else Blocked(code=first.code, reason=first.reason)
 
@@ -134,10 +142,35 @@ def _full_gpu(subject: Subject, findings: Sequence[Finding], probes: Probes) -> 
     return Blocked(code="GPU006", reason=f"{said}; other processes hold it")
 
 
+def _is_error(check: Check) -> bool:
+    rule = BY_CODE.get(check.code)
+    return rule is not None and rule.severity is Severity.ERROR
+
+
+def _live(subject: Subject) -> bool:
+    """Whether a live machine was looked at: a paste or a profile is judged on what it holds."""
+    return subject.facts.request.device != NOT_RECORDED
+
+
+def _weighs(check: Check, *, live: bool) -> bool:
+    """Whether a check came to an answer, and could have come to an error.
+
+    On a live machine any answer will do: what could not be read there is dealt with by itself.
+    """
+    if live:
+        return check.status in {Status.PASS, Status.FAIL}
+    rule = BY_CODE.get(check.code)
+    if rule is None or rule.severity is Severity.INFO:
+        return False
+    may_be_error = rule.severity is Severity.ERROR or "error" in rule.varies
+    if check.status is Status.PASS:
+        return may_be_error and not check.code.startswith(_ABOUT_VARIABLES)
+    return may_be_error and check.status is Status.FAIL
+
+
 def _matters(facts: Facts, check: Check) -> bool:
     """Whether an unknown check is one that an error could hide behind."""
-    rule = BY_CODE.get(check.code)
-    if rule is None or rule.severity is not Severity.ERROR:
+    if not _is_error(check):
         return False
     path = check.reason.partition(":")[0]
     family, _, name = path.partition(".")

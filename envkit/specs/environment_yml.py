@@ -6,6 +6,7 @@ conda reports as unknown: `platforms`, `category`, `pip-repositories`, `allow-py
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -70,6 +71,26 @@ def read_spec(content: bytes, *, origin: str) -> EnvironmentSpec:
         reason = "an environment.yml is a mapping with `channels` and `dependencies`"
         raise invalid(origin, root.line if root else None, reason)
     return _Reader(origin, root).spec()
+
+
+def refuse_other_file(spec: EnvironmentSpec) -> None:
+    """Refuse a file that says nothing of what an environment is made of.
+
+    Raises:
+        InputError: it has no `dependencies`; the message says what it may be instead.
+
+    """
+    keys = {text for text, _ in spec.key_lines}
+    if "dependencies" in keys:
+        return
+    if {"metadata", "package"} <= keys:
+        message = f"{spec.origin} is a lock of conda-lock, and no environment.yml."
+        raise InputError(message, next_step="Give the spec that it was made from.")
+    near = difflib.get_close_matches("dependencies", keys, n=1)
+    if near:
+        reason = f"there is no `dependencies`; is it what {near[0]!r} is meant to be?"
+        raise invalid(spec.origin, spec.line_of(near[0]), reason)
+    raise invalid(spec.origin, None, "it is no environment.yml: there is no list `dependencies`")
 
 
 class _Reader:

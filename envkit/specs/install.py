@@ -10,7 +10,6 @@ import asyncio
 import os
 import re
 import sys
-import tempfile
 from pathlib import Path
 from typing import Final
 
@@ -21,8 +20,8 @@ from rattler.install import InstallerReporter, install
 from rattler.package_cache import PackageCache, ValidationMode
 
 from envkit.model.conda_lock import LockedPackage
+from envkit.specs.archive_check import UnsafePackageError, check_archives
 from envkit.specs.installer import Ended, Installation, Linked
-from envkit.specs.package_files import local_file
 
 _NO_NETWORK: Final = re.compile(
     r"error sending request|dns error|tcp connect error|connection (?:refused|reset)|timed out"
@@ -51,17 +50,19 @@ def _tell(line: Ended | Linked) -> None:
 
 
 def _install(wanted: Installation) -> Ended:
-    by_hash = all(package.hash.sha256 is not None for package in wanted.packages)
-    with tempfile.TemporaryDirectory(prefix="envkit-cache-") as private:
-        # What the cache holds is told apart by SHA-256 alone.
-        cache = PackageCache.new_layered(
-            [wanted.cache if by_hash else private], validation_mode=ValidationMode.full()
-        )
-        try:
-            asyncio.run(_link(wanted, cache))
-        except InstallerError as error:
-            return _explained(error)
+    cache = PackageCache.new_layered([wanted.cache], validation_mode=ValidationMode.full())
+    try:
+        asyncio.run(_checked_link(wanted, cache))
+    except UnsafePackageError as error:
+        return Ended(how="unsafe", message=str(error))
+    except (InstallerError, OSError) as error:
+        return _explained(error)
     return Ended(how="installed")
+
+
+async def _checked_link(wanted: Installation, cache: PackageCache) -> None:
+    await check_archives(Path(copy) for copy in wanted.copies.values())
+    await _link(wanted, cache)
 
 
 async def _link(wanted: Installation, cache: PackageCache) -> None:
@@ -90,9 +91,8 @@ def _record(package: LockedPackage, wanted: Installation) -> rattler.RepoDataRec
         sha256=_bytes(package.hash.sha256),
         md5=_bytes(package.hash.md5),
     )
-    mirror = Path(wanted.mirror) if wanted.mirror is not None else None
-    path = local_file(package, mirror)
-    url = package.url if path is None else path.resolve().as_uri()
+    copy = wanted.copies.get(package.url)
+    url = package.url if copy is None else Path(copy).resolve().as_uri()
     return rattler.RepoDataRecord(record, package.file_name, url, package.channel_url)
 
 
@@ -104,7 +104,7 @@ def _bytes(digits: str | None) -> bytes | None:
     return None if digits is None else bytes.fromhex(digits)
 
 
-def _explained(error: InstallerError) -> Ended:
+def _explained(error: InstallerError | OSError) -> Ended:
     said = "; ".join(str(error).replace("Caused by: ", "").splitlines())[:_SHOWN_CHARS]
     if _HASH.search(said):
         return Ended(how="other_hash", message=said)

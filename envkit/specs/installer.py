@@ -34,8 +34,12 @@ class Installation(msgspec.Struct, frozen=True, kw_only=True):
     """Where the files are written."""
     prefix: str
     """Where they will be: what is written into scripts and libraries."""
-    mirror: str | None
+    copies: dict[str, str]
+    """Path of the file by the address of the package; those that are not in it are downloaded."""
     cache: str
+    """Where packages are unpacked: kept for the next time, or of this run alone."""
+    scratch: str
+    """For what py-rattler puts aside; removed by the caller, also after an interrupt."""
 
 
 class Linked(msgspec.Struct, frozen=True, kw_only=True, tag="linked"):
@@ -50,7 +54,7 @@ class Linked(msgspec.Struct, frozen=True, kw_only=True, tag="linked"):
 class Ended(msgspec.Struct, frozen=True, kw_only=True, tag="ended"):
     """How it ended."""
 
-    how: Literal["installed", "other_hash", "no_network", "failed"]
+    how: Literal["installed", "other_hash", "no_network", "unsafe", "failed"]
     message: str = ""
 
 
@@ -61,7 +65,8 @@ def install_packages(wanted: Installation, tell: Callable[[int, int, str], None]
     """Link every package; runs none of their scripts.
 
     Raises:
-        RefusedError: the hash of a download is not the lock's, or a file cannot be linked.
+        RefusedError: the hash of a download is not the lock's, a package would write outside of the
+            environment, or a file cannot be linked.
         CannotCheckError: no network.
         InternalError: the child could not be started.
 
@@ -85,6 +90,7 @@ def install_packages(wanted: Installation, tell: Callable[[int, int, str], None]
         on_line=take,
         timeout_s=TIMEOUT_S,
         stdin=msgspec.json.encode(wanted),
+        env={**os.environ, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), wanted.scratch)},
     )
     if isinstance(done, process.NotStarted):
         raise InternalError(done.reason, next_step="Check the Python that envkit runs in.")
@@ -117,6 +123,10 @@ def _conclude(ended: Ended) -> None:
         message = f"The packages cannot be downloaded: {ended.message}."
         step = "Connect to the network, or give the package files with --mirror DIR."
         raise CannotCheckError(message, next_step=step)
+    if ended.how == "unsafe":
+        message = f"A package would write outside of what is its own: {ended.message}."
+        step = "Nothing was left behind. Do not use the package; tell its channel."
+        raise RefusedError(message, next_step=step)
     if ended.how == "failed":
         message = f"The packages cannot be installed: {ended.message}."
         step = "Nothing was left behind. Check space and permissions, then try again."

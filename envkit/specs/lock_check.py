@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from envkit.model.conda_lock import CondaLock, LockedPackage
 from envkit.model.conda_version import parse_constraint
 from envkit.model.environment_spec import CondaDependency, EnvironmentSpec
 from envkit.specs.content_hash import content_hash
 from envkit.specs.lock_metadata import notes_of
+from envkit.specs.lock_provenance import from_elsewhere, not_needed
 from envkit.specs.resolve import ResolvedSpec
 from envkit.specs.virtual_packages import virtual_packages
+
+_SHOWN_CHARS: Final = 120
 
 
 def why_stale(
@@ -19,7 +23,8 @@ def why_stale(
     """Return a sentence for each reason why the lock is not, or no longer, that of the spec.
 
     Empty: the spec is the one that was locked, each of its dependencies is met by a package of
-    the lock, and so is each dependency of each package.
+    the lock, and so is each dependency of each package; all packages are of channels of the spec,
+    and none is there that nothing needs.
 
     Args:
         lock: the lock.
@@ -33,10 +38,13 @@ def why_stale(
         if platform not in lock.metadata.platforms:
             reasons.append(f"{platform} is not locked")
             continue
-        packages = {one.name: one for one in lock.packages(platform)}
+        locked = lock.packages(platform)
+        packages = {one.name: one for one in locked if one.manager == "conda"}
         reasons += _machine(lock, spec, resolved, platform)
         reasons += unmet_by_lock(spec, packages, platform)
         reasons += _incomplete(packages, platform)
+        reasons += from_elsewhere(spec, locked, platform)
+        reasons += not_needed(spec, packages, platform)
     return tuple(reasons)
 
 
@@ -103,15 +111,16 @@ def _incomplete(packages: Mapping[str, LockedPackage], platform: str) -> Iterato
                 yield f"{platform}: {package.name} needs {name}, which is not locked"
             elif not _holds(constraint, found.version):
                 yield (
-                    f"{platform}: {package.name} needs {name} {constraint}, "
+                    f"{platform}: {package.name} needs {name} {constraint[:_SHOWN_CHARS]}, "
                     f"and {found.version} is locked"
                 )
 
 
 def _holds(constraint: str, version: str) -> bool:
+    """Say whether a version fulfils a constraint; one that cannot be read holds for none."""
     if constraint in {"", "*"}:
         return True
     try:
         return parse_constraint(constraint).admits(version)
     except ValueError:
-        return True  # a regular expression, say: only the solver can tell
+        return False

@@ -6,14 +6,18 @@ py-rattler checks what it downloads; a file that it is given on disk it takes as
 from __future__ import annotations
 
 import hashlib
+import os
+import stat
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from envkit.errors import CannotCheckError, RefusedError
 from envkit.model.conda_lock import LockedPackage
 from envkit.specs.solver.channels import folder_of, mirrored
 
+#: Far above the largest package of conda-forge; an endless file ends here.
+MAX_PACKAGE_BYTES: Final = 16 << 30
 _CHUNK_BYTES: Final = 1 << 20
 _ORDER: Final = ("sha256", "md5")
 
@@ -25,25 +29,43 @@ def local_file(package: LockedPackage, mirror: Path | None) -> Path | None:
     return None if mirror is None else mirrored(package.url, mirror)
 
 
-def check_files(packages: Iterable[LockedPackage], mirror: Path | None) -> None:
-    """Compare the files that are on this machine with the hashes of the lock.
+def copy_files(
+    packages: Iterable[LockedPackage], mirror: Path | None, folder: Path
+) -> dict[str, str]:
+    """Copy the files that are on this machine, and compare each copy with the hash of the lock.
+
+    What is installed are these copies: a file that is changed after it was looked at is not.
+
+    Args:
+        packages: those of the lock.
+        mirror: where their files are, by channel and platform.
+        folder: where to write them; of this run alone.
+
+    Returns:
+        The path of the copy by the address of the package; of those to be downloaded none.
 
     Raises:
-        RefusedError: the hash of a file is another one.
+        RefusedError: the hash of a file is another one, or it is no plain file.
         CannotCheckError: a file is missing or cannot be read.
 
     """
-    for package in packages:
+    copies: dict[str, str] = {}
+    for number, package in enumerate(packages):
         path = local_file(package, mirror)
         if path is not None:
-            _check(package, path)
+            copy = folder / str(number) / package.file_name
+            _copy_checked(package, path, copy)
+            copies[package.url] = str(copy)
+    return copies
 
 
-def _check(package: LockedPackage, path: Path) -> None:
+def _copy_checked(package: LockedPackage, path: Path, copy: Path) -> None:
     kind = next(kind for kind in _ORDER if getattr(package.hash, kind) is not None)
     wanted = getattr(package.hash, kind)
     try:
-        found = _digest(path, kind)
+        copy.parent.mkdir()
+        with _opened(path) as source, copy.open("xb") as target:
+            found = _copy(source, target, kind, path)
     except OSError as error:
         message = f"{path} cannot be read: {error.strerror or error}."
         step = "Complete the mirror, or leave --mirror out to download the packages."
@@ -54,9 +76,28 @@ def _check(package: LockedPackage, path: Path) -> None:
         raise RefusedError(message, next_step=step)
 
 
-def _digest(path: Path, kind: str) -> str:
+def _opened(path: Path) -> BinaryIO:
+    """Open a plain file, without waiting for the other end where it is a pipe."""
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+    number = os.open(path, flags | getattr(os, "O_BINARY", 0))
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        os.close(number)
+        raise _not_a_package(path, "is not a plain file")
+    return os.fdopen(number, "rb")
+
+
+def _copy(source: BinaryIO, target: BinaryIO, kind: str, path: Path) -> str:
     digest = hashlib.new(kind, usedforsecurity=False)
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK_BYTES):
-            digest.update(chunk)
+    left_bytes = MAX_PACKAGE_BYTES
+    while chunk := source.read(_CHUNK_BYTES):
+        left_bytes -= len(chunk)
+        if left_bytes < 0:
+            raise _not_a_package(path, f"has more than {MAX_PACKAGE_BYTES >> 30} GiB")
+        digest.update(chunk)
+        target.write(chunk)
     return digest.hexdigest()
+
+
+def _not_a_package(path: Path, why: str) -> RefusedError:
+    message = f"{path} {why}, and so not the file that was locked."
+    return RefusedError(message, next_step="Put the package file in its place in the mirror.")

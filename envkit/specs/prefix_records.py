@@ -7,6 +7,9 @@ constraints and builds of dependencies, which stand in the package itself.
 from __future__ import annotations
 
 import json
+import os
+import stat
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -35,7 +38,10 @@ _FROM_PACKAGE: Final = (
 
 
 def complete_records(
-    folder: Path, packages: tuple[LockedPackage, ...], requested: Mapping[str, str]
+    folder: Path,
+    packages: tuple[LockedPackage, ...],
+    requested: Mapping[str, str],
+    scratch: Path,
 ) -> None:
     """Complete the record of each package, and note the address that the lock has for it.
 
@@ -43,6 +49,7 @@ def complete_records(
         folder: the environment.
         packages: what was installed.
         requested: dependencies of the spec by name: recorded as asked for by the user.
+        scratch: what is in it is gone later, and not named in a record.
 
     Raises:
         RefusedError: not every package has a record, or one is of another package.
@@ -52,16 +59,17 @@ def complete_records(
     for package in packages:
         stem = f"{package.name}-{package.version}-{package.build_string}"
         path = folder / "conda-meta" / f"{stem}.json"
-        if not path.is_file():
+        if path.is_symlink() or not path.is_file():
             reason = f"{package.name} has no record"
             raise _partial(reason)
         record = json.loads(path.read_bytes())
         _complete(record, package)
+        _forget(record, scratch)
         if package.name in requested:
             record["requested_spec"] = requested[package.name]
             record["requested_specs"] = [requested[package.name]]
-        path.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-        path.chmod(_MODE)  # py-rattler keeps them from others, who may use the environment too
+        # With a mode for others too, who may use the environment; py-rattler's is for one.
+        _write(path, (json.dumps(record, indent=2, ensure_ascii=False) + "\n").encode())
         written.add(path)
     extra = sorted(set((folder / "conda-meta").glob("*.json")) - written)
     if extra:
@@ -73,19 +81,42 @@ def write_state(folder: Path, variables: Mapping[str, str]) -> None:
     """Write the variables of the spec where `conda activate` finds them."""
     if variables:
         state = {"version": 1, "env_vars": dict(sorted(variables.items()))}
-        (folder / "conda-meta" / "state").write_text(json.dumps(state), encoding="utf-8")
+        _write(folder / "conda-meta" / "state", json.dumps(state).encode())
 
 
 def write_origin(folder: Path, lock: bytes, origin: InstalledLock) -> None:
     """Write which lock the environment was made from; the last thing that is written."""
-    (folder / "conda-meta" / LOCK_FILE).write_bytes(lock)
-    (folder / "conda-meta" / INSTALLED_FILE).write_bytes(codec.encode(origin))
+    _write(folder / "conda-meta" / LOCK_FILE, lock)
+    _write(folder / "conda-meta" / INSTALLED_FILE, codec.encode(origin))
 
 
 def with_scripts(folder: Path) -> tuple[str, ...]:
     """Return the packages with a script that conda would run after linking."""
     found = [*folder.glob("bin/.*-post-link.sh"), *folder.glob("Scripts/.*-post-link.bat")]
     return tuple(sorted(path.name[1:].rpartition("-post-link")[0] for path in found))
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Put a file in its place, whatever a package may have put there: no link is followed."""
+    if not stat.S_ISDIR(path.parent.lstat().st_mode):
+        reason = f"{path.parent.name} is not a folder"
+        raise _partial(reason)
+    number, made = tempfile.mkstemp(prefix=".envkit-", dir=path.parent)
+    with os.fdopen(number, "wb") as file:
+        file.write(content)
+    written = Path(made)
+    written.chmod(_MODE)
+    if path.is_dir() and not path.is_symlink():
+        reason = f"{path.name} is a folder"
+        raise _partial(reason)
+    written.replace(path)
+
+
+def _forget(record: dict[str, Any], scratch: Path) -> None:
+    link = record.get("link")
+    for holder, key in ((record, "extracted_package_dir"), (link, "source")):
+        if isinstance(holder, dict) and str(holder.get(key)).startswith(str(scratch)):
+            holder[key] = ""
 
 
 def _complete(record: dict[str, Any], package: LockedPackage) -> None:

@@ -59,9 +59,14 @@ def resolve_spec(asked: str, *, registry: Registry | None = None) -> ResolvedSpe
     if version is None or version == shipped.specs[name].version:
         return _registered(shipped, name, asked)
     if version not in shipped.versions(name):
-        known = [f"{name}@{one}" for one in (*shipped.versions(name), shipped.specs[name].version)]
-        raise _not_registered(asked, known)
+        versions = dict.fromkeys((*shipped.versions(name), shipped.specs[name].version))
+        raise _not_registered(asked, [f"{name}@{one}" for one in versions])
     return _registered(read_registry(shipped.archived(name, version)), name, asked)
+
+
+def is_lock_name(path: str) -> bool:
+    """Say whether a path is named as locks are: they match the `*.yml` of a folder of specs too."""
+    return path.endswith(("conda-lock.yml", "conda-lock.yaml"))
 
 
 def lock_beside(spec: Path) -> Path:

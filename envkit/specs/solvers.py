@@ -19,7 +19,10 @@ SolverName: TypeAlias = Literal["conda", "mamba", "micromamba", "builtin"]
 INSTALLED: Final[tuple[SolverName, ...]] = ("conda", "mamba", "micromamba")
 CONDA_LOCK: Final = "conda-lock"
 RATTLER: Final = "py-rattler, the built-in solver,"
-EXTRA: Final = "pip install 'envkit-torch[lock]', or from a clone: pip install -e '.[lock]'"
+EXTRA: Final = (
+    "from the folder with the clone, pipx install --force './envkit[lock]', or into the "
+    "environment that envkit runs in: python -m pip install './envkit[lock]'"
+)
 
 
 class Solver(msgspec.Struct, frozen=True, kw_only=True):

@@ -28,6 +28,15 @@ SuiteName: TypeAlias = Literal["quick", "standard", "none"]
 
 DEVICE: Final = re.compile(r"auto|cpu|cuda(:\d{1,3})?")
 LONGEST_TIMEOUT_S: Final = 24 * 3600.0
+#: What each setting can be, for messages.
+_VALUES: Final = {
+    "device": "auto, cpu, cuda or cuda:N",
+    "suite": "quick, standard or none",
+    "label": "a text",
+    "timeout": f"a number of seconds from 1 to {LONGEST_TIMEOUT_S:.0f}",
+    "fail-on": "error, warning or unknown",
+    "waivers": "tables with code, reason and until",
+}
 _CODE: Final = re.compile(r"[A-Z]{3}\d{3}")
 
 
@@ -150,7 +159,7 @@ def _settings(table: Any, origin: str) -> Settings:
     try:
         settings = msgspec.convert(table, Settings)
     except msgspec.ValidationError as error:
-        raise _wrong(origin, _in_words(str(error))) from error
+        raise _wrong(origin, _in_words(str(error), table)) from error
     try:
         _check_values(settings)
     except ValueError as error:
@@ -159,10 +168,10 @@ def _settings(table: Any, origin: str) -> Settings:
 
 
 def _check_values(settings: Settings) -> None:
-    if settings.device is not None:
-        check_device(settings.device)
-    if settings.timeout is not None:
-        check_timeout(settings.timeout)
+    if settings.device is not None and not DEVICE.fullmatch(settings.device):
+        raise ValueError(_not_one("device", settings.device))
+    if settings.timeout is not None and not 1 <= settings.timeout <= LONGEST_TIMEOUT_S:
+        raise ValueError(_not_one("timeout", settings.timeout))
     for number, waiver in enumerate(settings.waivers):
         if not _CODE.fullmatch(waiver.code):
             message = f"waivers[{number}].code: {waiver.code!r} is not the code of a finding"
@@ -185,36 +194,36 @@ def _is_unknown(code: str) -> bool:
 
 def _from_variables(variables: Mapping[str, str]) -> Settings:
     found: dict[str, Any] = {}
-    for field in ("device", "suite", "label", "timeout", "fail_on"):
-        text = variables.get(f"ENVKIT_{field.upper()}", "")
-        if text:
-            found[field.replace("_", "-")] = text
-    try:
-        settings = msgspec.convert(found, Settings, strict=False)
-        _check_values(settings)
-    except (msgspec.ValidationError, ValueError) as error:
-        name, said = _named(str(error), found)
-        message = f"The variable {name} is wrong: {said}"
-        raise UsageError(message, next_step=f"Correct it, or unset {name}.") from error
-    return settings
+    for key in ("device", "suite", "label", "timeout", "fail-on"):
+        name = f"ENVKIT_{key.replace('-', '_').upper()}"
+        text = variables.get(name, "")
+        if not text:
+            continue
+        found[key] = text
+        try:  # alone, so that the message is of this variable
+            _check_values(msgspec.convert({key: text}, Settings, strict=False))
+        except (msgspec.ValidationError, ValueError) as error:
+            message = f"The variable {name} is wrong: {_not_one(key, text)}."
+            raise UsageError(message, next_step=f"Correct it, or unset {name}.") from error
+    return msgspec.convert(found, Settings, strict=False)
 
 
-def _named(message: str, found: Mapping[str, str]) -> tuple[str, str]:
-    said, _, path = message.partition(" - at `$.")
-    key = path.rstrip("`") or next((key for key in found if found[key] in message), "")
-    key = key or ("timeout" if "time limit" in message else "")
-    return f"ENVKIT_{key.replace('-', '_').upper()}", said
+def _not_one(key: str, value: Any) -> str:
+    """Say that a value is none of a setting, and which there are."""
+    return f"{key}: {str(value)[:80]!r} is not {_VALUES[key]}"
 
 
-def _in_words(message: str) -> str:
+def _in_words(message: str, table: Any) -> str:
     said, _, path = message.partition(" - at `$")
+    named = path.rstrip("`").lstrip(".")
+    if named in _VALUES and isinstance(table, dict):
+        return _not_one(named, table.get(named))
     unknown = re.search(r"unknown field `(.+)`", said)
     if unknown:
         names = (*Settings.__struct_encode_fields__, *_WaiverEntry.__struct_fields__)
         near = difflib.get_close_matches(unknown[1], names, n=1)
         said = f"there is no setting {unknown[1]!r}" + (f"; is {near[0]!r} meant?" if near else "")
-    key = path.rstrip("`").lstrip(".")
-    return f"{key}: {said}" if key else said
+    return f"{named}: {said}" if named else said
 
 
 def _wrong(origin: str, reason: str) -> InputError:

@@ -7,12 +7,14 @@ leaves no prefix; what is killed leaves the hidden folder, which no tool takes f
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import takewhile
 from pathlib import Path
 
 import msgspec
@@ -27,9 +29,9 @@ from envkit.specs.environment_yml import read_spec_file
 from envkit.specs.installer import Installation, default_cache, install_packages
 from envkit.specs.lock_check import why_stale
 from envkit.specs.lock_metadata import Notes, notes_of
-from envkit.specs.package_files import check_files
+from envkit.specs.package_files import copy_files
 from envkit.specs.prefix_records import complete_records, with_scripts, write_origin, write_state
-from envkit.specs.resolve import resolve_spec
+from envkit.specs.resolve import is_lock_name, resolve_spec
 from envkit.specs.solvers import EXTRA, has_module
 from envkit.workflows.conda_platform import host_platform
 
@@ -75,34 +77,50 @@ def create(request: CreateRequest, tell: OnProgress) -> InstalledLock:
     if not has_module("rattler"):
         message = "py-rattler is not installed."
         raise CannotCheckError(message, next_step=f"Install the extra: {EXTRA}.")
-    check_files(packages, request.mirror)
     with _whole_or_nothing(prefix) as folder:
-        _install(source, folder, request, tell)
         asked = source.spec.dependencies if source.spec else ()
-        complete_records(folder, packages, {one.match.name: one.text for one in asked})
+        with _scratch(prefix) as scratch:
+            install_packages(_installation(source, request, folder, scratch), tell)
+            complete_records(folder, packages, {one.match.name: one.text for one in asked}, scratch)
         write_state(folder, notes_of(source.lock).variables)
         origin = _origin(source, platform, len(packages), with_scripts(folder))
         write_origin(folder, source.content, origin)
     return origin
 
 
-def _install(source: _Source, folder: Path, request: CreateRequest, tell: OnProgress) -> None:
+def _installation(
+    source: _Source, request: CreateRequest, folder: Path, scratch: Path
+) -> Installation:
     platform = host_platform()
-    wanted = Installation(
-        packages=source.lock.packages(platform),
+    packages = source.lock.packages(platform)
+    copies = copy_files(packages, request.mirror, scratch)
+    # What the cache holds is told apart by SHA-256 alone, and copies need no second place.
+    kept = not copies and all(package.hash.sha256 is not None for package in packages)
+    return Installation(
+        packages=packages,
         platform=platform,
         folder=str(folder),
         prefix=str(_absolute(request.prefix)),
-        mirror=None if request.mirror is None else str(request.mirror.resolve()),
-        cache=default_cache(),
+        copies=copies,
+        cache=default_cache() if kept else str(scratch / "cache"),
+        scratch=str(scratch),
     )
-    install_packages(wanted, tell)
+
+
+@contextmanager
+def _scratch(prefix: Path) -> Iterator[Path]:
+    """Give a hidden folder for package files, on the same disk, that is gone in the end."""
+    folder = Path(tempfile.mkdtemp(prefix=f".{prefix.name}.envkit-files-", dir=prefix.parent))
+    try:
+        yield folder
+    finally:
+        _remove(folder)
 
 
 def _read_source(asked: str) -> _Source:
     path = Path(asked)
     spec = None
-    if not asked.endswith(("conda-lock.yml", "conda-lock.yaml")):
+    if not is_lock_name(asked):
         resolved = resolve_spec(asked)
         path = resolved.lock_path
         spec = read_spec_file(resolved.path, origin=resolved.asked)
@@ -173,10 +191,12 @@ def _new_prefix(asked: Path) -> Path:
 @contextmanager
 def _whole_or_nothing(prefix: Path) -> Iterator[Path]:
     """Give a hidden folder beside the prefix that becomes the prefix, unless anything is raised."""
+    missing = _missing_parents(prefix)
     try:
         prefix.parent.mkdir(parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(prefix=f".{prefix.name}.envkit-", dir=prefix.parent))
     except OSError as error:
+        _remove_empty(missing)
         raise _not_made(prefix, error) from error
     try:
         yield folder
@@ -189,7 +209,21 @@ def _whole_or_nothing(prefix: Path) -> Iterator[Path]:
             raise _not_made(prefix, error) from error
     except BaseException:  # Ctrl-C too: nothing half is left
         _remove(folder)
+        _remove_empty(missing)
         raise
+
+
+def _missing_parents(prefix: Path) -> tuple[Path, ...]:
+    """Return the folders above a prefix that are not there yet, the innermost first."""
+    return tuple(takewhile(lambda folder: not os.path.lexists(folder), prefix.parents))
+
+
+def _remove_empty(folders: tuple[Path, ...]) -> None:
+    # One that somebody else has put something into meanwhile stays, and so do those above it.
+    with contextlib.suppress(OSError):
+        for folder in folders:
+            if os.path.lexists(folder):
+                folder.rmdir()
 
 
 def _remove(folder: Path) -> None:

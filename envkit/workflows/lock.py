@@ -16,7 +16,7 @@ from envkit.specs.environment_yml import read_spec
 from envkit.specs.lock_changes import changes_between
 from envkit.specs.lock_check import why_stale
 from envkit.specs.locking import Order, lock_bytes, lock_spec
-from envkit.specs.resolve import ResolvedSpec, resolve_spec
+from envkit.specs.resolve import ResolvedSpec, is_lock_name, resolve_spec
 from envkit.specs.solver.outcome import Outcome
 from envkit.specs.solvers import Solver, choose_solver
 from envkit.specs.virtual_packages import PLATFORMS
@@ -168,7 +168,7 @@ def _bytes(path: Path, limit_bytes: int) -> bytes | None:
 
 def _without_locks(specs: tuple[str, ...]) -> tuple[str, ...]:
     """Leave out locks: they match the `*.yml` of a folder of specs too."""
-    kept = tuple(one for one in specs if not one.endswith(("conda-lock.yml", "conda-lock.yaml")))
+    kept = tuple(one for one in specs if not is_lock_name(one))
     if not kept:
         message = f"{specs[0]} is a lock."
         raise UsageError(message, next_step="Give the spec it was made from.")

@@ -18,7 +18,6 @@ from envkit.errors import EnvkitError, UsageError
 from envkit.model import codec
 from envkit.model.observed import value_of
 from envkit.model.report import Report
-from envkit.sources.redacted import clipped
 
 #: File name in a folder for a machine without a label. Host names are personal and never used.
 DEFAULT_LABEL: Final = "machine"
@@ -175,7 +174,8 @@ def _check_writable(path: Path) -> None:
 
 def _not_writable(path: Path, error: OSError | ValueError) -> UsageError:
     said = error.strerror if isinstance(error, OSError) else None
-    shown = clipped(str(path), _LONGEST_SHOWN)
+    whole = str(path)
+    shown = whole if len(whole) <= _LONGEST_SHOWN else f"{whole[:_LONGEST_SHOWN]}..."
     return UsageError(
         f"{shown} cannot be written: {said or error}.",
         next_step="Choose another place with -o.",

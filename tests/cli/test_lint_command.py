@@ -31,7 +31,7 @@ def test_text(spec: Path) -> None:
     done = run_envkit("lint", spec.name, cwd=spec.parent)
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout.startswith("environment.yml\n   5  error    SPC004  ")
-    assert done.stdout.endswith("\n1 spec: 1 error, 1 note\n")
+    assert done.stdout.endswith("\n1 spec: 1 error, 1 info\n")
 
 
 def test_json(spec: Path) -> None:
@@ -78,6 +78,52 @@ def test_an_invalid_file_is_exit_2_with_its_line(spec: Path, content: str, said:
     assert "next:" in done.stderr
     as_json = json.loads(run_envkit("lint", "--json", spec).stdout)
     assert (as_json["schema"], as_json["exit_code"]) == ("envkit.error/1", 2)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ('{"schema": "envkit.machine/1", "os": "linux"}', "there is no list `dependencies`"),
+        ("name: x\n", "there is no list `dependencies`"),
+        ("name: x\ndependencys:\n- python\n", "environment.yml:2: there is no `dependencies`"),
+        ("version: 1\nmetadata: {}\npackage: []\n", "environment.yml is a lock of conda-lock"),
+    ],
+)
+def test_what_is_no_spec_is_not_found_good(spec: Path, content: str, said: str) -> None:
+    spec.write_text(content)
+    done = run_envkit("lint", spec.name, cwd=spec.parent)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+
+
+def test_an_unreadable_file_hides_nothing_of_the_others(spec: Path) -> None:
+    spec.with_name("bad.yml").write_text("[")
+    asked = ("bad.yml", "none.yml", spec.name)
+    done = run_envkit("lint", *asked, cwd=spec.parent)
+    assert done.returncode == 2
+    assert "SPC004" in done.stdout
+    assert done.stdout.endswith("\n3 specs: 2 not read, 1 error, 1 info\n")
+    assert "bad.yml:2: YAML" in done.stderr
+    assert "none.yml is no file" in done.stderr
+    assert run_envkit("lint", "--exit-zero", *asked, cwd=spec.parent).returncode == 2
+    document = json.loads(run_envkit("lint", "--json", *asked, cwd=spec.parent).stdout)
+    assert [one["file"] for one in document["unread"]] == ["bad.yml", "none.yml"]
+    assert [one["code"] for one in document["findings"]] == ["SPC004", "SPC014"]
+
+
+def test_locks_among_the_specs_are_left_out_and_said(spec: Path) -> None:
+    spec.with_name("conda-lock.yml").write_text("version: 1\n")
+    done = run_envkit("lint", spec.name, "conda-lock.yml", cwd=spec.parent)
+    assert done.returncode == 1
+    assert done.stdout.endswith("\n1 spec: 1 error, 1 info\n")
+    assert done.stderr == "envkit: locks are no specs, left out: conda-lock.yml\n"
+    alone = run_envkit("lint", "conda-lock.yml", cwd=spec.parent)
+    assert alone.returncode == 2
+    assert "is a lock" in alone.stderr
+
+
+def test_a_version_is_suggested_once() -> None:
+    assert run_envkit("lint", "vit@9.9.9").stderr.count(" or vit@") == 0
 
 
 def test_an_unknown_name_is_exit_2_with_a_suggestion() -> None:

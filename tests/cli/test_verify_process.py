@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from running import bare_venv, environment, fake_torch, run_envkit
 
+import envkit
 from envkit.model import codec
 from envkit.model.report import Report
 
@@ -233,3 +234,11 @@ def _wait_until(done: Any) -> None:
     while not done():
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def test_a_saved_report_says_when_it_was_recorded_and_a_profile_does_not() -> None:
+    folder = Path(envkit.__file__).parent / "schemas" / "examples"
+    report = run_envkit("verify", "--from", folder / "report-1.json")
+    assert "recorded 2026-11-30T12:00:00Z" in report.stdout
+    profile = run_envkit("verify", "--from", folder / "machine-1.json", "--label", "lab-1")
+    assert "recorded 20" not in profile.stdout

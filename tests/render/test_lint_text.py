@@ -44,7 +44,7 @@ def test_findings_by_file_with_totals() -> None:
 
 def test_quiet_is_the_totals_alone() -> None:
     text = render_lint(DOCUMENT, FILES, Style(verbosity=-1))
-    assert text == "3 specs: 1 error, 1 warning, 1 note\n"
+    assert text == "3 specs: 1 error, 1 warning, 1 info\n"
 
 
 def test_nothing_found() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from golden_text import assert_golden
 from hypothesis import given
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from reports import CLEAN, EMPTY, FAILING, HUGE, REPORTS
 
 from envkit.model.finding import Evidence
+from envkit.render.fingerprint_rows import title
 from envkit.render.style import Style
 from envkit.render.text import render_text
 
@@ -37,6 +39,30 @@ def test_quiet_is_the_verdict_and_what_counts() -> None:
 
 def test_verbose_has_every_check_and_fact() -> None:
     assert_golden(GOLDEN / "clean-verbose.txt", render_text(CLEAN, Style(verbosity=1)))
+
+
+def test_what_was_saved_says_when_unless_it_has_no_date() -> None:
+    recorded = f"recorded {CLEAN.created}"
+    assert recorded in render_text(CLEAN, Style(), saved=True)
+    assert recorded not in render_text(CLEAN, Style())
+    profile = msgspec.structs.replace(EMPTY, label="lab-1")
+    assert profile.target.kind == "recorded"
+    for saved in (True, False):
+        assert profile.created not in render_text(profile, Style(), saved=saved)
+
+
+@pytest.mark.parametrize(
+    ("capability", "threads", "ending"),
+    [(None, 2, "the CPU, 2 threads"), (None, 1, "the CPU, 1 thread"), ("9.0", 2, "the CPU")],
+)
+def test_numbers_of_the_cpu_come_with_its_threads(
+    capability: str | None, threads: int, ending: str
+) -> None:
+    fingerprint = CLEAN.fingerprint
+    assert fingerprint is not None
+    key = msgspec.structs.replace(fingerprint.key, capability=capability, threads=threads)
+    here = msgspec.structs.replace(fingerprint, key=key, device="the CPU")
+    assert title(here).endswith(f" on {ending}")
 
 
 def test_a_good_machine_fits_a_screen() -> None:

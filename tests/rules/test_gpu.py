@@ -10,6 +10,7 @@ from judged import (
     FAIL,
     NO_GPU,
     NO_TORCH,
+    NOT_APPLICABLE,
     NOT_KNOWN,
     NOTHING_OF_TORCH,
     PASS,
@@ -101,6 +102,9 @@ CASES: list[tuple[str, Status, dict[str, Any]]] = [
     ),
     ("GPU004", SKIP, NO_GPU),
     ("GPU004", UNKNOWN, {"gpus_devices": UNREADABLE}),
+    ("GPU004", UNKNOWN, {"gpus_devices": (gpu(mig=NOT_KNOWN),)}),
+    ("GPU004", FAIL, {"gpus_devices": (gpu(mig=NOT_KNOWN), gpu(mig=True, index=1))}),
+    ("GPU004", PASS, {"gpus_devices": (gpu(mig=NOT_APPLICABLE),)}),
     ("GPU005", PASS, {}),
     ("GPU005", FAIL, {"gpus_devices": (gpu(ecc_uncorrected=3),)}),
     ("GPU005", FAIL, {"gpus_devices": (gpu(row_remap_pending=True),)}),
@@ -155,6 +159,7 @@ CASES: list[tuple[str, Status, dict[str, Any]]] = [
     ("GPU010", FAIL, {"host_jetson": True}),
     ("GPU010", SKIP, NO_GPU),
     ("GPU010", UNKNOWN, {"gpus_devices": UNREADABLE}),
+    ("GPU010", UNKNOWN, {"gpus_devices": (gpu("NVIDIA Nobody 9000"),)}),
 ]
 
 

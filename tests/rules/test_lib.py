@@ -39,6 +39,8 @@ OLD_TORCH = CondaPackage(name="pytorch", version="2.0.1", build="cuda", channel=
 NEW_TORCH = CondaPackage(name="pytorch", version="2.5.1", build="cuda", channel="pytorch")
 INSIDE = "lib/python3.12/site-packages/nvidia/cudnn/lib/libcudnn.so.9"
 UNTRIED = raised("") | {"torch_import_failure": UNREADABLE}
+#: CUDA was seen to work, and nothing is recorded of the import itself.
+RECORDED = {"torch_import_failure": NOT_KNOWN}
 NOT_TRIED = raised("") | {"torch_import_failure": NOT_APPLICABLE}
 
 
@@ -150,6 +152,9 @@ CASES: list[tuple[str, Status, dict[str, Any]]] = [
     ("LIB008", PASS, {**UNTRIED}),
     ("LIB008", SKIP, {**UNTRIED, "host_os": "windows"}),
     ("LIB008", UNKNOWN, {**UNTRIED, "host_glibc": UNREADABLE}),
+    ("LIB008", UNKNOWN, {"torch_import_failure": NOT_KNOWN, "host_glibc": NOT_KNOWN}),
+    ("LIB008", UNKNOWN, {**RECORDED, "host_glibc": "2.17", "torch_version": "2.7.1+cu126"}),
+    ("LIB008", PASS, {**RECORDED, "host_glibc": "2.36"}),
     ("LIB009", PASS, {}),
     ("LIB009", FAIL, {**VOLTA, "torch_cudnn": 91300}),
     ("LIB009", PASS, {**VOLTA, "torch_cudnn": 91002}),

@@ -21,6 +21,7 @@ from judged import (
     UNREADABLE,
     failed,
     finding,
+    gpu,
     packages,
     raised,
     verdict,
@@ -92,6 +93,7 @@ CASES: list[tuple[str, Status, dict[str, Any]]] = [
     ("TOR004", FAIL, pip(torch="2.8.0")),
     ("TOR004", SKIP, NO_TORCH),
     ("TOR004", UNKNOWN, NO_PACKAGES),
+    ("TOR010", UNKNOWN, {"pip_distributions": NOT_KNOWN}),
     ("TOR005", PASS, {}),
     ("TOR005", FAIL, pip(torchvision="0.20.0")),
     ("TOR005", FAIL, pip(torchvision="0.19.1")),
@@ -190,7 +192,11 @@ def test_rule(code: str, status: Status, changes: dict[str, Any]) -> None:
         ("libtorch_cuda.so: undefined symbol: ncclCommRegister", "NCCL"),
         ("/lib64/libc.so.6: version `GLIBC_2.28' not found", "C or C++ library"),
         ("libtorch.so: undefined symbol: foo", "undefined symbol"),
-        ("libcudart.so.12: cannot open shared object file", "not found"),
+        ("libcudart.so.12: cannot open shared object file", "library missing"),
+        ("libcudnn.so.9: cannot open shared object file", "library missing"),
+        ("libnccl.so.2: cannot open shared object file", "library missing"),
+        ("libcuda.so.1: cannot open shared object file", "the driver's library is missing"),
+        ("cuDNN version incompatibility", "cuDNN of another version"),
         ("No module named 'typing_extensions'", "package is missing"),
         ("something nobody has seen", "not classified"),
     ],
@@ -269,3 +275,42 @@ def test_the_default_wheel_of_pypi_is_named_where_the_driver_is_too_old_for_it()
     found = finding("TOR012", **changes)
     assert found.caused_by == "DRV002"
     assert found.severity is Severity.INFO
+
+
+def test_a_missing_library_is_named_with_the_command_that_brings_it() -> None:
+    found = finding("TOR002", **raised("libcudnn.so.9: cannot open shared object file"))
+    assert found.fix.text.startswith("libcudnn.so.9 is missing. ")
+    assert "another version" not in found.fix.text
+    assert found.fix.command is not None
+    assert "--force-reinstall torch==2.5.1" in found.fix.command
+
+
+def test_a_missing_driver_library_is_not_mended_by_another_torch() -> None:
+    found = finding("TOR002", **raised("libcuda.so.1: cannot open shared object file"))
+    assert found.fix.text.startswith("libcuda.so.1 is missing. It comes with the NVIDIA driver.")
+    assert found.fix.command is None
+
+
+def test_the_kind_of_an_import_failure_is_told_with_a_source_in_words() -> None:
+    found = finding("TOR002", **raised("anything"))
+    assert not [one.source for one in found.evidence if one.source.endswith(".py")]
+
+
+@pytest.mark.parametrize(
+    ("other", "changes"),
+    [
+        ("DRV002", OLD_DRIVER),
+        ("GPU002", {"gpus_devices": (gpu("Tesla K80", "3.7"),), "torch_devices": ()}),
+    ],
+)
+def test_companions_follow_the_torch_that_another_finding_advises(
+    other: str, changes: dict[str, Any]
+) -> None:
+    wrong = {**changes, **pip(torch="2.5.1", torchvision="0.19.1")}
+    assert finding(other, **wrong).code == other
+    found = finding("TOR005", **wrong)
+    assert other in found.fix.text
+    assert found.fix.command is None
+    alone = finding("TOR005", **pip(torch="2.5.1", torchvision="0.19.1"))
+    assert alone.fix.command is not None
+    assert "torch==2.5.1" in alone.fix.command

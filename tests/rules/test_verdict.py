@@ -9,6 +9,7 @@ from judged import (
     NO_GPU,
     NO_TORCH,
     NOT_APPLICABLE,
+    NOT_KNOWN,
     NOTHING,
     NOTHING_OF_TORCH,
     OLD_DRIVER,
@@ -21,7 +22,7 @@ from judged import (
 )
 
 from envkit.model.facts import Facts, GpuProcess, TorchDevice, TorchFacts
-from envkit.model.finding import Evidence, Finding, Fix, Severity
+from envkit.model.finding import Check, Evidence, Finding, Fix, Severity, Status
 from envkit.model.observed import Known
 from envkit.model.report import Verdict
 from envkit.rules.engine import judge
@@ -169,6 +170,54 @@ def test_a_record_that_holds_nothing_has_no_verdict() -> None:
     given = recorded(NOTHING)
     assert (given.status, given.exit_code) == ("incomplete", 3)
     assert "nothing in it can be judged" in given.headline
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        {"torch_version": "2.6.0"},
+        {"environment_variables": {}},
+        {"gpus_devices": (gpu(compute_mode=NOT_KNOWN),)},
+        {"driver_version": "550.54.15", "host_os": "linux"},
+    ],
+)
+def test_a_record_on_which_no_error_could_be_judged_has_no_verdict(held: dict[str, Any]) -> None:
+    given = recorded(facts(NOTHING, **held))
+    assert (given.status, given.exit_code) == ("incomplete", 3)
+    assert "nothing in it can be judged" in given.headline
+
+
+@pytest.mark.parametrize("asked", ["auto", NOTHING.request.device])
+@pytest.mark.parametrize("works", [NOT_KNOWN, NOT_APPLICABLE, UNREADABLE])
+def test_a_known_fact_against_the_machine_keeps_the_verdict_open(works: Any, asked: Any) -> None:
+    under_the_floor: dict[str, Any] = {
+        "driver_version": "450.51.06",
+        "torch_cuda_available": works,
+        "request_device": asked,
+    }
+    given = verdict(Probes(), **under_the_floor)
+    assert (given.status, given.exit_code) == ("incomplete", 3)
+    assert "driver 450.51.06 is under the floor" in given.headline
+    assert "(DRV002)" in given.headline
+
+
+def test_a_cpu_build_beside_a_gpu_whose_driver_is_not_known_is_no_pass() -> None:
+    unknown: dict[str, Any] = {**CPU_BUILD, "driver_version": NOT_KNOWN}
+    given = verdict(Probes(), **unknown, request_device=NOTHING.request.device)
+    assert (given.status, given.exit_code) == ("incomplete", 3)
+    assert "(TOR003)" in given.headline
+
+
+def test_only_an_error_rule_keeps_the_verdict_open() -> None:
+    result = judged()
+    for code, status in (("DRV002", "incomplete"), ("TOR006", "pass")):
+        checks = tuple(
+            Check(code=code, status=Status.UNKNOWN, reason="table", against=True)
+            if one.code == code
+            else one
+            for one in result.checks
+        )
+        assert decide(facts(), result.findings, checks, probes=COMPLETE).status == status
 
 
 def test_what_was_looked_for_and_could_not_be_read_has_no_verdict() -> None:

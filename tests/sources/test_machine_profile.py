@@ -120,3 +120,35 @@ def _judge(row: dict[str, Any]) -> str:
     if row["error"] is not None and failed != row["error"]:
         wrong.append(f"error {failed}")
     return f"{row['id']}: {', '.join(wrong)}" if wrong else ""
+
+
+@pytest.mark.parametrize(
+    ("fields", "where"),
+    [
+        ({"torch": {"version": "banana"}}, "$.torch.version"),
+        ({"torch": {"cuda": "cu124"}}, "$.torch.cuda"),
+        ({"torch": {"hip": "yes"}}, "$.torch.hip"),
+        ({"torch": {"cudnn": -1}}, "$.torch.cudnn"),
+        ({"gpus": [GPU, {"compute_capability": "sm_80"}]}, "$.gpus[1].compute_capability"),
+        ({"gpus": [{"memory_bytes": -1}]}, "$.gpus[0].memory_bytes"),
+        ({"driver": "newest"}, "$.driver"),
+        ({"glibc": "glibc"}, "$.glibc"),
+        ({"python": "three"}, "$.python"),
+    ],
+)
+def test_a_value_that_reads_like_nothing_is_refused_where_it_stands(
+    fields: dict[str, Any], where: str
+) -> None:
+    with pytest.raises(InputError) as raised:
+        read(**fields)
+    assert raised.value.exit_code == 2
+    assert where in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "version", ["2.6.0a0+ecf3bae40a.nv25.01", "1.13.1", "2.9.0.dev20250801+cu128", "2.9.1+rocm6.4"]
+)
+def test_every_way_in_which_torch_writes_its_version_is_read(version: str) -> None:
+    assert read(torch={"version": version}).torch.version == Known(
+        value=version, source="machine profile"
+    )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import locks
 import msgspec
+import pytest
 from spec_texts import spec_of, spec_text
 
 from envkit.model.conda_lock import CondaLock, LockedPackage
@@ -118,3 +119,56 @@ def test_a_platform_that_is_not_locked_is_named() -> None:
     lock = _lock(*PACKAGES)
     reasons = why_stale(lock, SPEC, _resolved(), ("linux-64", "osx-arm64"))
     assert reasons == ("osx-arm64 is not locked",)
+
+
+@pytest.mark.parametrize(
+    ("channel", "said"),
+    [
+        ("https://elsewhere.example/conda-forge", "locked at https://elsewhere.example/conda-"),
+        ("http://conda.anaconda.org/conda-forge", "locked at http://conda.anaconda.org/conda-"),
+        ("https://conda.anaconda.org/conda-forge/../x", "which is no channel of the spec"),
+        ("file:///srv/conda-forge", "locked at file:///srv/conda-forge"),
+        ("https://me:SECRET@conda.anaconda.org/conda-forge", "zlib: locked at an address with"),
+        ("https://conda.anaconda.org/t/SECRET/conda-forge", "zlib: locked at an address with"),
+    ],
+)
+def test_an_address_that_is_no_channel_of_the_spec_is_found(channel: str, said: str) -> None:
+    url = f"{channel}/linux-64/zlib-1.3.1-h0_0.conda"
+    found = _why(_lock(*PACKAGES[:2], msgspec.structs.replace(PACKAGES[2], url=url)))
+    assert said in found
+    assert "SECRET" not in found
+
+
+def test_a_channel_by_its_address_is_the_one_that_is_meant() -> None:
+    text = TEXT.replace("conda-forge\n", "https://pkgs.example/own/\n").replace("conda-forge::", "")
+    assert "https://pkgs.example/own/" in text
+    own = tuple(
+        msgspec.structs.replace(
+            one, url=one.url.replace("conda.anaconda.org/conda-forge", "pkgs.example/own")
+        )
+        for one in PACKAGES
+    )
+    assert "no channel of the spec" not in _why(_lock(*own), text)
+    assert "no channel of the spec" in _why(_lock(*PACKAGES), text)
+
+
+@pytest.mark.parametrize("constraint", [">>><<garbage", "2.*|^$", "^1.*$"])
+def test_a_constraint_that_cannot_be_read_does_not_hold(constraint: str) -> None:
+    python = msgspec.structs.replace(PACKAGES[0], dependencies={"zlib": constraint})
+    said = _why(_lock(python, *PACKAGES[1:]))
+    assert f"python needs zlib {constraint}, and 1.3.1 is locked" in said
+
+
+def test_a_package_of_pip_meets_no_dependency_of_conda() -> None:
+    wheel = msgspec.structs.replace(PACKAGES[2], manager="pip")
+    said = _why(_lock(*PACKAGES[:2], wheel))
+    assert "conda-forge::zlib>=1.3 (line 8) is not locked" in said
+    assert "python needs zlib, which is not locked" in said
+    assert "zlib: locked for pip" in said
+
+
+def test_a_package_that_nothing_needs_is_named() -> None:
+    assert _why(_lock(*PACKAGES, locks.package("pip"))) == ""  # conda gives it to Python
+    extra = [locks.package("stray", dependencies={"other": ""}), locks.package("other")]
+    said = _why(_lock(*PACKAGES, *extra))
+    assert said == "linux-64: stray, other: locked, and nothing needs it"

@@ -61,5 +61,5 @@ def test_without_the_extra_it_is_said_how_to_get_it(missing: str) -> None:
         choose_solver(
             "auto", mirror=None, variables={"PATH": ""}, installed=lambda name: name != missing
         )
-    assert "envkit-torch[lock]" in caught.value.next_step
+    assert "pipx install --force './envkit[lock]'" in caught.value.next_step
     assert caught.value.exit_code == 3

@@ -264,6 +264,34 @@ def test_an_archive_that_holds_another_package_is_refused(tmp_path: Path) -> Non
     assert not (tmp_path / "small").exists()
 
 
+def test_what_fails_leaves_no_folder_above_the_prefix_either(
+    spec: Path, mirror: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "envs").mkdir()
+    _with(spec, sha256="0" * 64)
+    with pytest.raises(RefusedError):
+        _create(spec, tmp_path / "envs" / "a" / "b" / "small", mirror)
+    assert _left(tmp_path / "envs") == []
+    too_long = tmp_path / "envs" / "a" / ("b" * 230) / "small"
+    with pytest.raises(UsageError):
+        _create(spec, too_long, mirror)
+    assert _left(tmp_path / "envs") == []
+
+
+def test_a_folder_that_others_use_meanwhile_stays(spec: Path, mirror: Path, tmp_path: Path) -> None:
+    parent = tmp_path / "envs" / "a"
+
+    def interrupted(*_: Any) -> None:
+        (parent / "theirs").write_text("")
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("envkit.workflows.create.write_origin", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            _create(spec, parent / "b" / "small", mirror)
+    assert _left(parent) == ["theirs"]
+
+
 def test_an_interrupt_leaves_nothing(spec: Path, mirror: Path, tmp_path: Path) -> None:
     (tmp_path / "envs").mkdir()
 

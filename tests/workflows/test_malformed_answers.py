@@ -84,7 +84,7 @@ GOOD: list[dict[str, Any]] = [
     {"event": "error", "stage": "vit", "type": "OSError", "message": "gone"},
     {"event": "done"},
 ]
-EVIL = [
+EVIL: list[Any] = [
     None, True, -1, 10**18, 10**30, 1e308, "", "\x1b[31m\u202e\0", "9" * 5000, [], [1], [[]], {},
     {"a": 1}, {"unreadable": 5}, {"absent": None}, [None], ["x"], [{}], "cuda:x", {"intra": "x"},
 ]  # fmt: skip

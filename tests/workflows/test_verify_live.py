@@ -30,7 +30,6 @@ from envkit.probes.launch import Crashed, TimedOut
 from envkit.sources.probe_answers import LIMIT_S
 from envkit.sources.target import ASK_LIMIT_S
 from envkit.workflows import live
-from envkit.workflows import verify as verify_module
 from envkit.workflows.config import Configuration
 from envkit.workflows.judge_file import judge_report
 from envkit.workflows.request import VerifyRequest
@@ -307,7 +306,7 @@ def test_the_time_limit_holds_for_choosing_too(monkeypatch: pytest.MonkeyPatch) 
         return child_run()
 
     times = iter([100.0, 104.0])
-    monkeypatch.setattr(verify_module.time, "monotonic", lambda: next(times))
+    monkeypatch.setattr("envkit.workflows.verify.time.monotonic", lambda: next(times))
     run(VerifyRequest(timeout_s=7.0), child=child)
     assert asked[0].time_limit_s == 3.0
 
