@@ -7,6 +7,7 @@ Whatever a command raises becomes a message with a next step on stderr (with `--
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
 import sys
@@ -24,6 +25,7 @@ from envkit.errors import EnvkitError, InternalError, InterruptedByUser, UsageEr
 _COMMAND_OPTIONS = (
     "--json --format -o -q --quiet -v --verbose --color --no-progress -n --name -p --prefix"
 )
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)})
 
 
 def run() -> None:
@@ -41,14 +43,12 @@ def main(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         forget_stdout()  # whoever read our output has seen enough
         return 0
+    except OSError as error:
+        return _end(_of_system(error, arguments), arguments)
     except (EnvkitError, KeyboardInterrupt, click.Abort, click.ClickException) as error:
         return _end(_as_envkit_error(error), arguments)
     except Exception as error:  # noqa: BLE001 (the boundary: what arrives here is a fault of ours)
-        if _wants_traceback(arguments):
-            import traceback  # noqa: PLC0415 (not for those whose command works)
-
-            traceback.print_exception(error)
-        return _end(_internal_error(error), arguments)
+        return _end(_internal_error(error, arguments), arguments)
 
 
 def _invoke(arguments: list[str]) -> int:
@@ -108,7 +108,20 @@ def _usage_error(error: click.ClickException) -> UsageError:
     return UsageError(message if path == "envkit" else f"{path}: {message}", next_step=step)
 
 
-def _internal_error(error: Exception) -> InternalError:
+def _of_system(error: OSError, arguments: Sequence[str]) -> EnvkitError:
+    """Take a full disk, as of `--help >/dev/full`, for no fault of ours."""
+    if error.errno not in _NO_ROOM:
+        return _internal_error(error, arguments)
+    forget_stdout()
+    message = f"The output could not be written: {error.strerror}."
+    return UsageError(message, next_step="Make room, or check where standard output leads.")
+
+
+def _internal_error(error: Exception, arguments: Sequence[str]) -> InternalError:
+    if _wants_traceback(arguments):
+        import traceback  # noqa: PLC0415 (not for those whose command works)
+
+        traceback.print_exception(error)
     text = " ".join(str(error).split())[:300]
     return InternalError(
         f"internal error: {type(error).__name__}" + (f": {text}" if text else ""),

@@ -15,7 +15,7 @@ from envkit.model.documents import Lint
 from envkit.render.json_ import render_json
 from envkit.render.lint_text import render_lint
 from envkit.render.style import Style
-from envkit.workflows.config import read_configuration
+from envkit.workflows.config import current_folder, read_configuration
 from envkit.workflows.lint import exit_code, lint_specs, without_locks
 from envkit.workflows.save import write_atomically
 
@@ -43,7 +43,7 @@ def command(**options: Any) -> int:
     SPEC is a path, or the name of a spec that comes with envkit, with or without a version.
     """
     terminal = Terminal.of(options)
-    configuration = read_configuration(Path.cwd(), os.environ)
+    configuration = read_configuration(current_folder(), os.environ)
     today = dt.datetime.now(tz=dt.timezone.utc).date()
     specs, locks = without_locks(options["specs"])
     document = lint_specs(specs, today=today, configuration=configuration)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 import click
@@ -15,7 +14,7 @@ from envkit.cli.verify_options import LIVE_ONLY, verify_options
 from envkit.errors import UsageError
 from envkit.model.report import Report
 from envkit.render.json_ import render_json
-from envkit.workflows.config import Configuration, read_configuration
+from envkit.workflows.config import Configuration, current_folder, read_configuration
 from envkit.workflows.request import request_from
 from envkit.workflows.save import choose_destination, save_report
 
@@ -42,7 +41,7 @@ def command(**options: Any) -> int:
     and measures how memory and numbers behave there. The exit code is the verdict's.
     """
     terminal = Terminal.of(options)
-    configuration = read_configuration(Path.cwd(), os.environ)
+    configuration = read_configuration(current_folder(), os.environ)
     if options["from_"] is not None:
         report = _recorded(options, configuration)
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -124,7 +125,7 @@ def run_child(
     answer = _Answer(on_progress)
     with _empty_folder() as empty_folder:
         result = process.stream(
-            [python, "-B", START],
+            [python, "-B", START, str(os.getpid())],
             on_line=answer.take,
             timeout_s=request.time_limit_s + GRACE_S,
             stdin=msgspec.json.encode(request),

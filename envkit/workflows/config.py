@@ -103,6 +103,21 @@ def read_configuration(folder: Path, variables: Mapping[str, str]) -> Configurat
     return Configuration(variables=_from_variables(variables))
 
 
+def current_folder() -> Path:
+    """Return the current folder.
+
+    Raises:
+        UsageError: it was deleted, or may not be entered; relative paths then mean nothing.
+
+    """
+    try:
+        return Path.cwd()
+    except OSError as error:
+        message = f"The current folder cannot be used: {error.strerror or error}."
+        step = "It may have been deleted; change to one that is there (cd) and try again."
+        raise UsageError(message, next_step=step) from error
+
+
 def check_device(device: str) -> str:
     """Return a device name that is one; raises ValueError otherwise."""
     if not DEVICE.fullmatch(device):

@@ -8,6 +8,7 @@ import os
 import re
 import stat
 import tempfile
+import time
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +25,9 @@ _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9._+-]+")
 #: Names that Windows keeps for devices.
 _DEVICES: Final = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?")
 _LONGEST_NAME: Final = 100
+_LONGEST_SHOWN: Final = 200
+#: How long a pipe may be without a reader.
+READER_S: Final = 5.0
 
 
 class Destination(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,11 +45,11 @@ def choose_destination(output: str, label: str | None) -> Destination:
         UsageError: it cannot be written there.
 
     """
-    if output == "-":
-        message = "-o names a file or a folder, and `-` is neither."
+    if output in {"", "-"}:
+        message = f"-o names a file or a folder, and `{output}` is neither."
         raise UsageError(message, next_step="--json writes the report to standard output.")
     path = Path(output)
-    is_folder = output.endswith(("/", os.sep)) or path.is_dir()
+    is_folder = output.endswith(("/", os.sep)) or _is_folder(path)
     if is_folder:
         _make_folder(path)
         path = path / f"{file_stem(label or DEFAULT_LABEL)}.json"
@@ -75,12 +79,42 @@ def write_atomically(path: Path, content: bytes) -> None:
     """Write a file through a temporary one beside it; a link stays, a device is written to."""
     try:
         real = _resolved(path)
-        if real.exists() and not stat.S_ISREG(real.stat().st_mode):
-            real.write_bytes(content)
+        if _is_special(real):
+            _write_special(real, content)
             return
         _replace(real, content)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise _not_writable(path, error) from error
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError) as error:  # a name that is too long, or has a NUL
+        raise _not_writable(path, error) from error
+
+
+def _is_special(real: Path) -> bool:
+    return real.exists() and not stat.S_ISREG(real.stat().st_mode)
+
+
+def _write_special(real: Path, content: bytes) -> None:
+    """Write to a device or a pipe; a pipe that nobody reads is not waited for without end."""
+    deadline_s = time.monotonic() + READER_S
+    while True:
+        try:
+            descriptor = os.open(real, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0))
+            break
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise
+            if time.monotonic() > deadline_s:
+                raise OSError(errno.ENXIO, "it is a pipe that nobody reads") from error
+        time.sleep(READER_S / 100)
+    if hasattr(os, "set_blocking"):
+        os.set_blocking(descriptor, True)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
 
 
 def _resolved(path: Path) -> Path:
@@ -123,24 +157,27 @@ def _make_folder(folder: Path) -> None:
 
 def _check_writable(path: Path) -> None:
     parent = path.parent
-    if not parent.is_dir():
+    if not _is_folder(parent):
         message = f"{path} cannot be written: {parent} is not a folder."
         step = f"Make it first (mkdir -p {parent}), or choose another place with -o."
         raise UsageError(message, next_step=step)
     try:
         real = _resolved(path)
-        if real.exists() and not stat.S_ISREG(real.stat().st_mode):
+        if _is_special(real):
             return
         # To try is the only way to know: permissions, read-only systems, quotas, /proc.
         with tempfile.NamedTemporaryFile(prefix=".envkit-", dir=real.parent):
             pass
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise _not_writable(path, error) from error
 
 
-def _not_writable(path: Path, error: OSError) -> UsageError:
+def _not_writable(path: Path, error: OSError | ValueError) -> UsageError:
+    said = error.strerror if isinstance(error, OSError) else None
+    whole = str(path)
+    shown = whole if len(whole) <= _LONGEST_SHOWN else f"{whole[:_LONGEST_SHOWN]}..."
     return UsageError(
-        f"{path} cannot be written: {error.strerror or error}.",
+        f"{shown} cannot be written: {said or error}.",
         next_step="Choose another place with -o.",
     )
 

@@ -223,3 +223,36 @@ def test_a_closed_stdout_is_no_fault() -> None:
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has /dev/full")
+@pytest.mark.parametrize("arguments", [("--help",), ("-V",), ("verify", "--help")])
+def test_help_on_a_full_disk_is_no_fault_of_envkit(arguments: tuple[str, ...]) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "envkit", *arguments],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment(),
+            timeout=60,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert "No space left" in done.stderr
+    assert "fault" not in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [["verify"], ["verify", "--from", "x"], ["lint", "x.yml"]])
+def test_a_current_folder_that_was_deleted_is_said(
+    arguments: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert entry.main(arguments) == 2
+    assert "The current folder cannot be used" in capsys.readouterr().err

@@ -16,6 +16,7 @@ from envkit.model import codec
 from envkit.model.facts import Facts, HostFacts
 from envkit.model.observed import Known
 from envkit.model.report import Report
+from envkit.workflows import save
 from envkit.workflows.save import choose_destination, file_stem, save_report, write_atomically
 
 EXAMPLE = Path(envkit.__file__).parent / "schemas" / "examples" / "report-1.json"
@@ -139,3 +140,29 @@ def test_a_machine_without_a_label_overwrites_only_itself(tmp_path: Path, report
     assert "--label" in raised.value.next_step
     save_report(stranger, "3", choose_destination(str(tmp_path), "machine"))
     assert place.path.read_text() == "3"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("", "is neither"),
+        ("a" * 300, "(?i)name too long"),
+        ("a\0b", "null"),
+    ],
+)
+def test_a_name_that_cannot_be_one_is_refused_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match=said) as caught:
+        choose_destination(name, "lab")
+    assert len(caught.value.message) < 300
+
+
+def test_a_pipe_that_nobody_reads_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(save, "READER_S", 0.05)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UsageError, match="a pipe that nobody reads"):
+        write_atomically(tmp_path / "pipe", b"x")

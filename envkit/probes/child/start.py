@@ -11,6 +11,9 @@ import sys
 #: Exit code when the line to the parent is gone; the parent knows it.
 EXIT_NO_LINE = 74
 OLDEST_PYTHON = (3, 8)
+#: Numbers of `linux/prctl.h` and `signal.h`.
+PR_SET_PDEATHSIG = 1
+SIGKILL = 9
 
 
 def take_descriptors():
@@ -64,6 +67,30 @@ def hello():
     }
 
 
+def end_with_parent():
+    # type: () -> None
+    """Have the kernel end this process when the one that started it is killed (Linux).
+
+    Only where that one is still its parent: a script of a version manager may stand between. The
+    signal follows the thread that started us, which waits for us until we end.
+    """
+    told = sys.argv[1:]
+    del sys.argv[1:]  # it is no affair of the target's
+    if not told or not sys.platform.startswith("linux"):
+        return
+    parent = int(told[0])
+    if os.getppid() != parent:
+        return
+    try:
+        import ctypes
+
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, SIGKILL)
+    except (ImportError, OSError, AttributeError):
+        return  # no ctypes, or a C library without it: then it ends at its own time limit
+    if os.getppid() != parent:  # it was killed in between
+        os._exit(EXIT_NO_LINE)
+
+
 def load_package(folder):
     # type: (str) -> None
     """Load this folder as a package under a name that no target uses."""
@@ -87,6 +114,7 @@ def start():
     folder = os.path.dirname(os.path.abspath(__file__))
     # `python start.py` puts this folder first on the path; the target must not find our modules.
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != folder]
+    end_with_parent()
     answers = take_descriptors()
     os.write(answers, b"\n")  # ends what the target may have written there before
     write_event(answers, hello())
