@@ -89,7 +89,12 @@ def _fails(finding: Finding, fail_on: FailOn) -> bool:
 
 
 def _cannot_use_a_gpu(subject: Subject) -> bool:
-    return subject.cuda_works is False or (subject.cpu_build and subject.torch is not None)
+    if subject.cuda_works is False or (subject.cpu_build and subject.torch is not None):
+        return True
+    asked = (value_of(subject.facts.request.device) or "").partition(":")[2]
+    devices = value_of(subject.facts.torch.devices)
+    # `cuda:7` where torch sees one device: the GPU that is needed is not there.
+    return bool(asked) and devices is not None and asked not in {str(one.index) for one in devices}
 
 
 # -- what could not be checked ------------------------------------------------------------------

@@ -331,6 +331,20 @@ def test_memory_that_runs_out_meanwhile_is_no_failure(child_module: Child) -> No
     assert (outcome["status"], outcome["kind"]) == ("not_run", "out_of_memory")
 
 
+def test_a_library_that_fails_on_a_full_device_is_no_failure_either(child_module: Child) -> None:
+    # Seen on an H200 that was filled while the tests ran.
+    free = iter([600 << 20, 5 << 20, 5 << 20])
+
+    def refuse(*_args: object, **_kwargs: object) -> None:
+        message = "CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasSgemm(...)`"
+        raise RuntimeError(message)
+
+    cuda = SimpleNamespace(mem_get_info=lambda _index: (next(free), 140 << 30))
+    torch = SimpleNamespace(cuda=cuda, float32="f", tensor=refuse, matmul=None)
+    outcomes = child_module("self_test").run_self_tests(torch, "cuda:0", brief=True)
+    assert [(one["status"], one["kind"]) for one in outcomes] == [("not_run", "out_of_memory")] * 2
+
+
 def test_a_brief_run_loads_neither_cudnn_nor_torchvision(child_module: Child) -> None:
     outcomes = child_module("self_test").run_self_tests(SimpleNamespace(), "cpu", brief=True)
     assert [outcome["name"] for outcome in outcomes] == ["matmul_fp32", "sum_fp32"]
