@@ -137,7 +137,7 @@ def test_solved_afresh_passes_and_errors_of_a_named_lock_fail() -> None:
 
 def test_a_gpu_that_is_not_there_fails_who_asked_for_it() -> None:
     one = (TorchDevice(index=0, name="card", capability="8.0", memory_bytes=1, sm_count=1),)
-    asked = {"torch_devices": one, **NEEDED}
+    asked: dict[str, Any] = {"torch_devices": one, **NEEDED}
     gone = verdict(TOO_BIG, request_device="cuda:7", **asked)
     assert (gone.status, gone.exit_code) == ("fail", 1)
     assert verdict(TOO_BIG, request_device="cuda:0", **asked).exit_code == 3
