@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from envkit.model.codec import digest
 from envkit.model.facts import (
     DriverFacts,
     Facts,
@@ -93,7 +94,7 @@ def child_run(**fields: Any) -> ChildRun:
 
 
 def fingerprint(**numerics: ProbeResult) -> Fingerprint:
-    exact = ProbeResult(status="exact", values={"n": 1}, digest="sha256:" + "0" * 64)
+    exact = ProbeResult(status="exact", values={"n": 1}, digest=digest({"n": 1}))
     return Fingerprint(
         suite=Suite(name="quick", version=1),
         key=Key(

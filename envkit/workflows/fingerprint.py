@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from envkit.allocator import MODEL_VERSION
+from envkit.errors import InputError
 from envkit.model.codec import digest
 from envkit.model.fingerprint import (
     DIGEST_LAYERS,
@@ -92,6 +93,39 @@ def conformity_of(fingerprint: Fingerprint) -> Observed[bool]:
         reason = next(result.reason for result in measured if result.conforms is None)
         return Unreadable(reason=reason, source=source)
     return Known(value=True, source=source)
+
+
+def must_hold(fingerprint: Fingerprint) -> None:
+    """Check that the digests of a recorded fingerprint are those of its values.
+
+    Raises:
+        InputError: one is not.
+
+    """
+    where = next(_changes(fingerprint), None)
+    if where is not None:
+        message = (
+            f"The fingerprint does not hold: the digest at $.fingerprint.{where} is not that of "
+            "the values."
+        )
+        next_step = "Ask for the report again; it was changed after it was written."
+        raise InputError(message, next_step=next_step)
+
+
+def _changes(fingerprint: Fingerprint) -> Iterator[str]:
+    layers: dict[str, dict[str, ProbeResult]] = {
+        layer: getattr(fingerprint.layers, layer) for layer in LAYERS
+    }
+    for layer, results in layers.items():
+        for name, result in results.items():
+            if result.digest is not None and digest(result.values) != result.digest:
+                yield f"{layer}.{name}"
+    for layer, found in fingerprint.digests.items():
+        known = {n: r.digest for n, r in layers.get(layer, {}).items() if r.digest}
+        if not known or digest(known) != found:
+            yield f"digests.{layer}"
+    if fingerprint.short != _short(fingerprint.digests):
+        yield "short"
 
 
 def _unreported(run: ChildRun, suite: SuiteStart, key: Key) -> list[Probe]:

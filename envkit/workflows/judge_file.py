@@ -22,6 +22,7 @@ from envkit.sources.collect_env import read_collect_env
 from envkit.sources.collect_env_text import MAX_PASTE_CHARS, is_collect_env
 from envkit.sources.machine_profile import facts_of
 from envkit.workflows.conclude import conclude, now
+from envkit.workflows.fingerprint import must_hold
 from envkit.workflows.input_bytes import read_input, read_text
 from envkit.workflows.request import VerifyRequest
 
@@ -93,7 +94,14 @@ def _paste(text: str, origin: str) -> Facts:
 
 
 def judge_report(old: Report, request: VerifyRequest) -> Report:
-    """Judge a saved report again from its facts."""
+    """Judge a saved report again from its facts.
+
+    Raises:
+        InputError: a digest in it is not that of its values: somebody changed one of the two.
+
+    """
+    if old.fingerprint is not None:
+        must_hold(old.fingerprint)
     recorded = old.facts.request
     if request.fail_on.source == "--fail-on":
         recorded = msgspec.structs.replace(recorded, fail_on=request.fail_on)

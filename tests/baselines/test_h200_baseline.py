@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import envkit
+from envkit.errors import InputError
 from envkit.model.codec import decode, digest
 from envkit.model.fingerprint import DIGEST_LAYERS, LAYERS
 from envkit.model.observed import value_of
@@ -94,3 +95,26 @@ def test_nothing_personal_is_in_it() -> None:
     text = baseline_path().read_text("utf-8")
     for place in ("/home/", "/" + "root", "/Users/", "/opt/"):
         assert place not in text
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("layers", "tensors", "vit.fp32.tensors", "values", "requests"), [512]),
+        (("layers", "numerics", "numerics.conv2d", "digest"), "sha256:" + "0" * 64),
+        (("digests", "tensors"), "sha256:" + "0" * 64),
+        (("short", "num"), "deadbeef0000"),
+    ],
+)
+def test_a_report_that_was_changed_is_refused(
+    path: tuple[str, ...], value: Any, tmp_path: Path
+) -> None:
+    document = json.loads(baseline_path().read_bytes())
+    place = document["fingerprint"]
+    for name in path[:-1]:
+        place = place[name]
+    place[path[-1]] = value
+    changed = tmp_path / "changed.json"
+    changed.write_text(json.dumps(document))
+    with pytest.raises(InputError, match="does not hold"):
+        judge_file(str(changed), VerifyRequest())

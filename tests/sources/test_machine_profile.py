@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import envkit
 from envkit.errors import InputError
 from envkit.model.codec import encode
 from envkit.model.facts import Facts
@@ -14,7 +15,7 @@ from envkit.rules.engine import judge
 from envkit.rules.verdict import decide
 from envkit.sources.machine_profile import read_machine_profile
 
-EXAMPLE = Path(__file__).parents[2] / "envkit" / "schemas" / "examples" / "machine-1.json"
+EXAMPLE = Path(envkit.__file__).parent / "schemas" / "examples" / "machine-1.json"
 GPU = {"name": "NVIDIA GeForce RTX 3060", "compute_capability": "8.6", "memory_bytes": None}
 TORCH = {"version": "2.9.1+cu128", "cuda": "12.8", "cuda_available": False}
 

@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
+import envkit
+
 ROOT = Path(__file__).parents[3]
-CHILD = ROOT / "envkit" / "probes" / "child"
+CHILD = Path(envkit.__file__).parent / "probes" / "child"
 PACKAGE = "_envkit_child"
 
 

@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
-START = Path(__file__).parents[3] / "envkit" / "probes" / "child" / "start.py"
+import envkit
+
+START = Path(envkit.__file__).parent / "probes" / "child" / "start.py"
 
 Child = Callable[[str], ModuleType]
 Event = dict[str, Any]
@@ -244,7 +246,11 @@ def test_torch_dynamo_stays_out(tmp_path: Path, torch: Any) -> None:
     done = subprocess.run(
         [sys.executable, "-c", script, str(Path(__file__).parent)],
         cwd=tmp_path,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        env={
+            **os.environ,
+            "OMP_NUM_THREADS": "1",
+            "PYTHONPATH": str(Path(envkit.__file__).parents[1]),
+        },
         timeout=120,
         check=False,
         stderr=subprocess.PIPE,
