@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -21,6 +21,15 @@ LAYERS: tuple[Layer, ...] = (
 )
 #: Layers with a digest. Peaks can move by a segment between processes, context always may.
 DIGEST_LAYERS: tuple[Layer, ...] = ("allocator", "tensors", "workspaces", "numerics")
+
+
+#: Hexadecimal digits of a short digest: enough to tell a team's machines apart, read aloud.
+SHORT_DIGITS: Final = 12
+
+
+def shortened(value: str) -> str:
+    """Return the first digits of a `sha256:...` digest."""
+    return value.removeprefix("sha256:")[:SHORT_DIGITS]
 
 
 class Suite(msgspec.Struct, frozen=True, kw_only=True):

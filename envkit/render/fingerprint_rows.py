@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from envkit.model.fingerprint import DIGEST_LAYERS, LAYERS, Fingerprint, ProbeResult
+from envkit.model.fingerprint import DIGEST_LAYERS, LAYERS, Fingerprint, ProbeResult, shortened
 
 MOST_NAMES: Final = 4
 
@@ -29,7 +29,7 @@ def rows(fingerprint: Fingerprint) -> Iterator[tuple[str, str]]:
             digest = fingerprint.digests.get(layer)
             said = _layer(probes)
             if layer in DIGEST_LAYERS and not all(one.modelled for one in probes.values()):
-                said.append("no digest" if digest is None else _twelve(digest))
+                said.append("no digest" if digest is None else shortened(digest))
             yield layer, ", ".join(said)
 
 
@@ -47,10 +47,6 @@ def _layer(probes: dict[str, ProbeResult]) -> list[str]:
     if compared:
         said.append(f"{sum(compared)} of {len(compared)} as the model has it")
     return said
-
-
-def _twelve(digest: str) -> str:
-    return digest.removeprefix("sha256:")[:12]
 
 
 def _listed(names: list[str]) -> str:

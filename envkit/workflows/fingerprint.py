@@ -20,6 +20,7 @@ from envkit.model.fingerprint import (
     ProbeResult,
     Short,
     Suite,
+    shortened,
 )
 from envkit.model.observed import Known, NotApplicable, Observed, Unreadable
 from envkit.probes.bounds import MAX_NAME_CHARS, why_unbearable
@@ -29,8 +30,6 @@ from envkit.probes.launch import ChildRun
 from envkit.workflows.child_answer import probes_problem
 from envkit.workflows.conformity import Conformity, check_exercise, model_exercise
 
-#: Hexadecimal digits of a short digest: enough to tell a team's machines apart, read aloud.
-SHORT_DIGITS: Final = 12
 #: Most that the probes of a report may take: it must stay one that can be read again.
 MAX_VALUES_BYTES: Final = 8 << 20
 MAX_CONFOUND_BYTES: Final = 1 << 12
@@ -281,13 +280,9 @@ def _short(digests: Mapping[str, str]) -> Short:
     whole = len(memory) == len(MEMORY_LAYERS)
     numerics = digests.get("numerics")
     return Short(
-        mem=_shortened(digest(memory)) if whole else None,
-        num=_shortened(numerics) if numerics else None,
+        mem=shortened(digest(memory)) if whole else None,
+        num=shortened(numerics) if numerics else None,
     )
-
-
-def _shortened(value: str) -> str:
-    return value.removeprefix("sha256:")[:SHORT_DIGITS]
 
 
 def _gpu_name(run: ChildRun) -> str | None:

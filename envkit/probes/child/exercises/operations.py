@@ -17,7 +17,7 @@ An operation is a list, so that it can be written as JSON:
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Sequence, Tuple, Type
+from typing import Any, Dict, List, Protocol, Sequence, Tuple, Type
 
 Operation = List[Any]
 
@@ -49,40 +49,32 @@ COUNTERS: Tuple[str, ...] = (
 )
 
 
-class Allocator:
+class Allocator(Protocol):
     """What carry_out needs of an allocator; names and meanings are those of envkit's model."""
 
     def malloc(self, nbytes: int, stream: int = 0) -> int:
         """Allocate and return the address."""
-        raise NotImplementedError
 
     def free(self, address: int) -> None:
         """Give the allocation at the address back."""
-        raise NotImplementedError
 
     def record_stream(self, address: int, stream: int) -> None:
         """Note that the stream uses the allocation."""
-        raise NotImplementedError
 
     def synchronize(self) -> None:
         """Wait for the work of all streams."""
-        raise NotImplementedError
 
     def empty_cache(self) -> None:
         """Return every free segment to the driver."""
-        raise NotImplementedError
 
     def set_memory_fraction(self, fraction: float) -> None:
         """Limit the memory of this process; 1.0 lifts the limit."""
-        raise NotImplementedError
 
     def reset_peak(self) -> None:
         """Set every peak to its current value."""
-        raise NotImplementedError
 
     def memory_stats(self) -> Dict[str, int]:
         """All statistics, flat, as torch.cuda.memory_stats() gives them."""
-        raise NotImplementedError
 
 
 def describe(operation: Operation) -> str:
@@ -94,7 +86,7 @@ class Walk:
     """Carries out operations one by one and notes which counters each one moved."""
 
     def __init__(
-        self, allocator: Any, total_memory_bytes: int, out_of_memory: Type[BaseException]
+        self, allocator: Allocator, total_memory_bytes: int, out_of_memory: Type[BaseException]
     ) -> None:
         self.steps: List[Dict[str, Any]] = []
         self.addresses: List[Any] = []
@@ -149,7 +141,7 @@ class Walk:
 
 def carry_out(
     operations: Sequence[Operation],
-    allocator: Any,
+    allocator: Allocator,
     total_memory_bytes: int,
     out_of_memory: Type[BaseException],
 ) -> Walk:
