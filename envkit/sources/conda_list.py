@@ -9,12 +9,12 @@ import re
 from typing import Any, Final
 
 import msgspec
-from packaging.utils import canonicalize_name
 
 from envkit.errors import InputError
 from envkit.model import codec
+from envkit.model.distribution_name import canonical_name
 from envkit.model.facts import CondaPackage, PipDistribution
-from envkit.model.yaml_values import invalid
+from envkit.model.invalid_file import invalid
 from envkit.sources.conda_channel import channel_name
 
 MAX_ROWS: Final = 50_000
@@ -102,7 +102,7 @@ def _sorted_out(rows: Any, origin: str) -> CondaList:
     pip: list[PipDistribution] = []
     for number, row in enumerate(rows):
         by_pip = row.channel in _PYPI
-        name = canonicalize_name(row.name) if by_pip else row.name.lower()
+        name = canonical_name(row.name) if by_pip else row.name.lower()
         if (by_pip, name) in seen:
             raise _twice(origin, number, name)
         seen.add((by_pip, name))

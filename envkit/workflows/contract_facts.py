@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, TypeVar
 
 import msgspec
-from packaging.utils import canonicalize_name
 
 from envkit.errors import UsageError
 from envkit.model.conda_lock import LockedPackage
+from envkit.model.distribution_name import canonical_name
 from envkit.model.environment_spec import EnvironmentSpec
 from envkit.model.facts import (
     CondaFacts,
@@ -134,7 +134,7 @@ def _distributions(named: Named, platform: str) -> Observed[tuple[PipDistributio
         return _no_lock(named)
     locked = [one for one in _locked(named.lock, platform) if one.manager == "pip"]
     found = tuple(
-        PipDistribution(name=_shown(canonicalize_name(one.name)), version=_shown(one.version))
+        PipDistribution(name=_shown(canonical_name(one.name)), version=_shown(one.version))
         for one in sorted(locked, key=lambda one: one.name)
     )
     return Known(value=found, source=_shown(named.lock.path))

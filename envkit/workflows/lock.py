@@ -19,8 +19,8 @@ from envkit.specs.locking import Order, lock_bytes, lock_spec
 from envkit.specs.resolve import ResolvedSpec, is_lock_name, resolve_spec
 from envkit.specs.solver.outcome import Outcome
 from envkit.specs.solvers import Solver, choose_solver
+from envkit.specs.spec_tree import MAX_BYTES
 from envkit.specs.virtual_packages import PLATFORMS
-from envkit.specs.yaml_tree import MAX_BYTES
 from envkit.workflows.save import write_atomically
 
 #: (done, total, name)
