@@ -71,7 +71,7 @@ def request_from(options: Mapping[str, Any], configuration: Configuration) -> Ve
         suite=configuration.pick(suite, "suite", "auto"),
         flags=read_flags(options["flags"]),
         timeout_s=configuration.pick(options["timeout"], "timeout", DEFAULT_TIMEOUT_S).value,
-        challenge=_challenge(options["challenge"]),
+        challenge=read_challenge(options["challenge"]),
         label=_label(label) if label else None,
         fail_on=configuration.pick(options["fail_on"], "fail_on", "error"),
         waivers=configuration.waivers(),
@@ -121,7 +121,13 @@ def _check(flag: str, check: Callable[[Any], Any], value: Any) -> None:
         raise UsageError(message, next_step="`envkit verify --help` says what it takes.") from error
 
 
-def _challenge(text: str | None) -> str | None:
+def read_challenge(text: str | None) -> str | None:
+    """Check a challenge; digits are compared in small letters.
+
+    Raises:
+        UsageError: it is none.
+
+    """
     if text is None or _CHALLENGE.fullmatch(text):
         return None if text is None else text.lower()
     message = "--challenge is not 8 to 128 hexadecimal digits, two for each byte."
