@@ -31,6 +31,8 @@ class VerifyRequest(msgspec.Struct, frozen=True, kw_only=True):
     timeout_s: float = DEFAULT_TIMEOUT_S
     challenge: str | None = None
     label: str | None = None
+    against: str | None = None
+    """A measured report to be held against: a path, or the name of a baseline."""
     fail_on: Known[FailOnName] = Known(value="error", source="default")
     waivers: tuple[Waiver, ...] = ()
     waivers_source: str = "no configuration"
@@ -73,6 +75,7 @@ def request_from(options: Mapping[str, Any], configuration: Configuration) -> Ve
         timeout_s=configuration.pick(options["timeout"], "timeout", DEFAULT_TIMEOUT_S).value,
         challenge=read_challenge(options["challenge"]),
         label=_label(label) if label else None,
+        against=options["against"],
         fail_on=configuration.pick(options["fail_on"], "fail_on", "error"),
         waivers=configuration.waivers(),
         waivers_source=configuration.path.name if configuration.path else "no configuration",
