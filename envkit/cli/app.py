@@ -30,6 +30,7 @@ COMMANDS: Final = {
     "create": Entry("envkit.cli.create", "Install the lock of SPEC without conda."),
     "oom": Entry("envkit.cli.oom", "Explain an out-of-memory message or a whole log."),
     "memory": Entry("envkit.cli.memory", "Replay a memory snapshot under other settings."),
+    "proof": Entry("envkit.cli.proof", "Challenge, sign and check reports for somebody else."),
     "explain": Entry("envkit.cli.explain", "Show the page of a finding, such as DRV002."),
     "rules": Entry("envkit.cli.rules", "List every rule."),
     "completion": Entry("envkit.cli.completion", "Print the completion script of a shell."),

@@ -7,17 +7,15 @@ from typing import Any
 import click
 
 from envkit.cli.command import (
-    HELP_NAMES,
     EnvkitCommand,
+    SubcommandGroup,
     Terminal,
-    epilog_lines,
     format_options,
     terminal_options,
 )
 from envkit.cli.output import style_of
 from envkit.cli.progress import progress
 from envkit.cli.written import write_document
-from envkit.errors import UsageError
 from envkit.render.style import Style
 
 EXAMPLES = """\
@@ -26,32 +24,11 @@ envkit memory replay run.pickle --total-memory 24GiB
 envkit memory replay run.pickle --conf expandable_segments:True --must-fit"""
 
 
-class MemoryGroup(click.Group):
-    """The group; its help ends with examples as every command's does."""
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command of an argument list; say what there is for a mistyped one."""
-        if args[0] not in self.commands and not ctx.resilient_parsing:
-            message = f"There is no command {args[0]!r} in `envkit memory`."
-            raise UsageError(message, next_step="`envkit memory --help` lists them.")
-        return super().resolve_command(ctx, args)
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """Write the examples as they are to be typed."""
-        epilog_lines(formatter, "Examples", EXAMPLES)
-
-
-@click.group(
-    cls=MemoryGroup, name="memory", invoke_without_command=True, context_settings=HELP_NAMES
-)
+@click.group(cls=SubcommandGroup, name="memory", examples=EXAMPLES)
 @click.pass_context
 def command(context: click.Context) -> None:
     """Replay a memory snapshot under other settings."""
-    if context.invoked_subcommand is None:
-        message = "`envkit memory` needs a command."
-        raise UsageError(message, next_step="`envkit memory --help` lists them.")
+    command.require_command(context)
 
 
 @command.command(cls=EnvkitCommand, name="replay", examples=EXAMPLES)

@@ -27,6 +27,7 @@ envkit verify --no-fingerprint          facts and rules only
 envkit verify --label lab-1 -o team/    one file a machine in a team's folder
 envkit verify -n vit --spec vit         is it what the spec asks for
 envkit verify -n vit --lock conda-lock.yml --deep
+envkit verify --against h200-torch2.11.0    measure what a baseline did
 envkit verify --from report.json        judge what somebody else recorded"""
 
 

@@ -24,6 +24,7 @@ from envkit.probes.launch import ChildRun
 from envkit.render.redact import Identity, redact_document, redact_reasons
 from envkit.workflows.asked import Asked
 from envkit.workflows.background import Background
+from envkit.workflows.baselines import find_yardsticks, hold_against
 from envkit.workflows.child_answer import probes_problem
 from envkit.workflows.conclude import conclude
 from envkit.workflows.contract import Named
@@ -99,6 +100,7 @@ def _look(
     driver_and_gpus = _DriverAndGpus(readers.driver_and_gpus, tell)
     files = Background(lambda: readers.files(target))
     named = readers.contract(request.contract, target)  # before minutes of work, not after
+    yardsticks = find_yardsticks(request.against, named.spec)
     run = _run_child(target, request, readers, driver_and_gpus.on_progress)
     facts, fingerprint = readers.compared(target, named, files.result()), None
     if run is not None:
@@ -112,7 +114,8 @@ def _look(
     works = value_of(facts.torch.cuda_available) is True
     driver, gpus = driver_and_gpus.result(child_had_cuda=works)
     asked = asked_facts(request.facts(_suite_fact(request, run, fingerprint)), named)
-    return msgspec.structs.replace(facts, request=asked, driver=driver, gpus=gpus), fingerprint
+    facts = msgspec.structs.replace(facts, request=asked, driver=driver, gpus=gpus)
+    return hold_against(yardsticks, facts, fingerprint, whole=True), fingerprint
 
 
 def _run_child(
