@@ -29,6 +29,7 @@ DOCUMENTS: dict[str, type[msgspec.Struct]] = {
     "lint-1": documents.Lint,
     "lock-1": documents.Lock,
     "installed-1": InstalledLock,
+    "stamp-1": documents.Stamp,
     "machine-1": documents.Machine,
     "error-1": documents.ErrorDocument,
 }
