@@ -38,7 +38,7 @@ def measure(child: Child, family: str, place: Any, name: str) -> Found:
 def small(child: Child, monkeypatch: pytest.MonkeyPatch, torch: Any) -> None:
     """Workloads small enough for the fake device."""
     del torch
-    training = child("workloads.training")
+    training = child("workloads.catalogue")
     monkeypatch.setitem(training.WORKLOADS, "cuda", training.WORKLOADS["cpu"])
 
 

@@ -46,7 +46,7 @@ def test_what_need_not_repeat_on_a_gpu_is_fixed(child: Child) -> None:
 def test_every_member_can_be_measured(child: Child, torch: Any) -> None:
     del torch
     operations = child("numerics.operations").OPERATIONS
-    workloads = child("workloads.training").WORKLOADS
+    workloads = child("workloads.catalogue").WORKLOADS
     exercises = child("exercises.catalogue").EXERCISES
     for kind, members in child("membership").SUITES["standard"].probes.items():
         known = {*operations, *workloads[kind], *exercises, "memory"}
@@ -210,7 +210,7 @@ def test_the_optimizers_step_as_torch_s_classes_do(child: Child, torch: Any, nam
 
 
 def test_training_is_the_same_twice_and_learns(child: Child, torch: Any) -> None:
-    training = child("workloads.training")
+    training = child("workloads.catalogue")
     place = child("place").Place(torch, child("torch_api"), "cpu")
     workload = training.WORKLOADS["cpu"]["resnet.fp32"]
     first, second = (training.train(place, workload, 3) for _ in range(2))

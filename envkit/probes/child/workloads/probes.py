@@ -15,7 +15,8 @@ from typing import Any, Callable, Dict, List, NamedTuple
 from .. import recording, streams
 from ..place import Place
 from ..recording import Unrecorded
-from . import training
+from .catalogue import WORKLOADS, Workload, train
+from .options import must_support
 
 RUNS = 2
 
@@ -41,22 +42,22 @@ def measure(place: Place, name: str, seed: int, report: Report) -> None:
         Unmet: the device cannot do what the workload asks, or was not clean.
 
     """
-    workload = training.WORKLOADS[place.kind][name]
-    training.must_support(place, workload)
+    workload = WORKLOADS[place.kind][name]
+    must_support(place, workload.options)
     place.must_be_clean()
-    training.train(place, workload, seed)
+    train(place, workload, seed)
     runs = [_run(place, workload, seed) for _ in range(RUNS)]
     report("losses", runs=[{"losses": run.losses} for run in runs])
     report("weights", runs=[run.weights for run in runs])
     report("peaks", runs=[run.peaks for run in runs], observed=_observed(runs[0].stream))
-    _report_streams(place, lambda: training.train(place, workload, seed), runs, report)
+    _report_streams(place, lambda: train(place, workload, seed), runs, report)
 
 
-def _run(place: Place, workload: training.Workload, seed: int) -> _Run:
+def _run(place: Place, workload: Workload, seed: int) -> _Run:
     place.must_be_clean()
     if place.is_cuda:
         place.reset_peaks()
-    stream, outcome = _recorded(place, lambda: training.train(place, workload, seed))
+    stream, outcome = _recorded(place, lambda: train(place, workload, seed))
     peaks = place.peaks() if place.is_cuda else _requested_peak(stream)
     return _Run(stream, peaks, outcome.losses, outcome.weights())
 
