@@ -99,6 +99,8 @@ def test_a_real_lightning_trainer_calls_them(tmp_path: Any) -> None:
         def configure_optimizers(self) -> Any:
             return torch.optim.SGD(self.parameters(), lr=0.1)
 
+    samples: Any = [torch.zeros(2)] * 4
+
     def fit(monitor: MemoryMonitor, *, fails: bool) -> None:
         trainer = package.Trainer(
             max_epochs=1,
@@ -109,7 +111,7 @@ def test_a_real_lightning_trainer_calls_them(tmp_path: Any) -> None:
             default_root_dir=tmp_path,
             callbacks=[monitor.lightning()],
         )
-        trainer.fit(Module(fails=fails), torch.utils.data.DataLoader([torch.zeros(2)] * 4))
+        trainer.fit(Module(fails=fails), torch.utils.data.DataLoader(samples))
 
     monitor = MemoryMonitor(every=2, log=tmp_path / "memory.csv", on_oom=tmp_path)
     fit(monitor, fails=False)
