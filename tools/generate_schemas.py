@@ -31,6 +31,7 @@ DOCUMENTS: dict[str, type[msgspec.Struct]] = {
     "lock-1": documents.Lock,
     "installed-1": InstalledLock,
     "proof-1": Proof,
+    "stamp-1": documents.Stamp,
     "machine-1": documents.Machine,
     "error-1": documents.ErrorDocument,
 }
