@@ -15,7 +15,8 @@ from envkit.model.documents import (
     ReplayProof,
     ReplaySetting,
 )
-from envkit.render.replay_text import headline, render_replay_text
+from envkit.render.replay_text import render_replay_text
+from envkit.render.replay_words import headline
 from envkit.render.style import Style
 
 GOLDEN = Path(__file__).parent / "golden"
