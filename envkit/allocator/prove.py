@@ -32,7 +32,7 @@ from envkit.allocator.replay import (
 from envkit.allocator.restore import restore
 from envkit.allocator.rewind import StartSegment, state_at_start
 from envkit.allocator.search import choose
-from envkit.allocator.sizes import SMALL_LIMIT_BYTES
+from envkit.allocator.sizes import SMALL_LIMIT_BYTES, segment_size
 from envkit.allocator.stats import ALL, BYTES
 
 #: More than any device has: in the proof the recording decides where memory ends.
@@ -226,7 +226,7 @@ class _Run:
             if not self.pools and not late and not self._has_just_freed(index):
                 self.served_ooms += fitting(self.heap, size, stream) is not None
             if self.room is None:
-                self.room = self.heap.reserved_bytes + address
+                self.room = self._room(address, size)
                 self.first_oom_at = index
         elif action == SEGMENT_FREE:
             block = _free_block(self.heap, address)
@@ -240,6 +240,13 @@ class _Run:
                 self._leave(index, f"{size} bytes at {address:#x} are unmapped but not free")
             else:
                 unmap(self.heap, block)
+
+    def _room(self, driver_free: int, size: int) -> int:
+        """Return what the process could have, at least, when a request failed."""
+        if driver_free < segment_size(size):
+            return self.heap.reserved_bytes + driver_free
+        # The driver had it: a memory fraction was in the way, which no snapshot tells.
+        return self.allocator.memory_stats()["reserved_bytes.all.peak"]
 
     def _has_just_freed(self, index: int) -> bool:
         """Tell whether what came last, releases left out, is a free: perhaps one waited for."""

@@ -23,7 +23,8 @@ def headline(device: ReplayDevice) -> str:
             return f"{lead}."
         if best is None:
             return f"{lead}, and none of the other settings would change that."
-        return f"{lead}; with {conf_name(best)} it would: {size_text(best.peak_reserved_bytes)}."
+        said = "it would have passed that point with" if device.proof.ooms else "it would, with"
+        return f"{lead}; with {conf_name(best)} {said} {size_text(best.peak_reserved_bytes)}."
     needed = size_text(recorded.peak_reserved_bytes)
     if len(device.settings) == 1:
         return f"This run needed {needed}."

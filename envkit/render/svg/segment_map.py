@@ -145,7 +145,7 @@ def _edges(segments: Sequence[MapSegment], pixel: float) -> Markup:
         width = segment.size_bytes / pixel
         at += width
         if width >= 3:  # noqa: PLR2004
-            row, column = divmod(at, _COLUMNS)
+            row, column = divmod(at - 0.01, _COLUMNS)  # at the end of its row, not before the next
             path.append(f"M{number(_LEFT + column)} {_TOP + _ROW * int(row) - 1}v{_HEIGHT + 2}")
     return element("path", d="".join(path), class_="edge")
 
