@@ -76,12 +76,7 @@ def replay_command(**options: Any) -> int:
         replay,
     )
 
-    terminal = Terminal(
-        quiet=options["quiet"],
-        verbose=options["verbose"],
-        color=options["color"],
-        no_progress=options["no_progress"],
-    )
+    terminal = Terminal.of(options)
     total = options["total_memory"]
     request = ReplayRequest(
         snapshot=options["snapshot"],
