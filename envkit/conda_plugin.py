@@ -25,7 +25,7 @@ _TORCH: Final = (
 )
 
 
-@hookimpl
+@hookimpl  # type: ignore[untyped-decorator]
 def conda_subcommands() -> Iterator[Any]:
     """Register `conda envkit`."""
     from conda.plugins.types import CondaSubcommand  # noqa: PLC0415 (its place in older condas)
@@ -37,7 +37,7 @@ def conda_subcommands() -> Iterator[Any]:
     )
 
 
-@hookimpl
+@hookimpl  # type: ignore[untyped-decorator]
 def conda_health_checks() -> Iterator[Any]:
     """Register the health check, where conda has them (23.11 and newer)."""
     from conda.plugins.types import CondaHealthCheck  # noqa: PLC0415 (not in older condas)
