@@ -28,8 +28,10 @@ _TORCH: Final = (
 @hookimpl  # type: ignore[untyped-decorator]
 def conda_subcommands() -> Iterator[Any]:
     """Register `conda envkit`."""
-    from conda.plugins.types import CondaSubcommand  # noqa: PLC0415 (its place in older condas)
-
+    try:
+        from conda.plugins.types import CondaSubcommand  # noqa: PLC0415 (conda moves its types)
+    except ImportError:
+        return  # a hook that raises would break every command of conda
     yield CondaSubcommand(
         name="envkit",
         summary="Prove that a PyTorch experiment will behave the same on two machines.",
@@ -40,8 +42,10 @@ def conda_subcommands() -> Iterator[Any]:
 @hookimpl  # type: ignore[untyped-decorator]
 def conda_health_checks() -> Iterator[Any]:
     """Register the health check, where conda has them (23.11 and newer)."""
-    from conda.plugins.types import CondaHealthCheck  # noqa: PLC0415 (not in older condas)
-
+    try:
+        from conda.plugins.types import CondaHealthCheck  # noqa: PLC0415 (not in older condas)
+    except ImportError:
+        return
     yield CondaHealthCheck(name="envkit", action=check_environment)
 
 

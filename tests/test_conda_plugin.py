@@ -90,6 +90,13 @@ def test_doctor_leaves_an_environment_without_torch_alone(stubs: Path, tmp_path:
     )
 
 
+def test_a_conda_without_these_types_goes_on_without_us(stubs: Path) -> None:
+    (stubs / "conda/plugins/types.py").write_text("")
+    code = "import envkit.conda_plugin as p\nprint([*p.conda_subcommands()])"
+    assert host(code, stubs=stubs).stdout == "[]\n"
+    assert host(code.replace("subcommands", "health_checks"), stubs=stubs).stdout == "[]\n"
+
+
 @pytest.mark.parametrize("fault", ["raise ImportError('broken')", "import no_such_module", "1/0"])
 def test_a_broken_envkit_does_not_break_conda(stubs: Path, tmp_path: Path, fault: str) -> None:
     (stubs / "click").mkdir()
