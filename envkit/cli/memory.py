@@ -15,8 +15,7 @@ from envkit.cli.command import (
 )
 from envkit.cli.output import style_of
 from envkit.cli.progress import progress
-from envkit.cli.written import chosen_format, write_document
-from envkit.errors import UsageError
+from envkit.cli.written import wanted_format, write_document
 from envkit.render.style import Style
 
 EXAMPLES = """\
@@ -24,6 +23,9 @@ envkit memory replay run.pickle
 envkit memory replay run.pickle --total-memory 24GiB
 envkit memory replay run.pickle --conf expandable_segments:True --must-fit
 envkit memory replay run.pickle -o memory.html"""
+
+#: Formats that need the course of the memory, not only its peaks.
+PICTURES = frozenset({"html", "svg"})
 
 
 @click.group(cls=SubcommandGroup, name="memory", examples=EXAMPLES)
@@ -61,18 +63,13 @@ def replay_command(**options: Any) -> int:
         replay_with_courses,
     )
 
-    terminal = Terminal(
-        quiet=options["quiet"],
-        verbose=options["verbose"],
-        color=options["color"],
-        no_progress=options["no_progress"],
-    )
+    terminal = Terminal.of(options)
     total = options["total_memory"]
     request = ReplayRequest(
         snapshot=options["snapshot"],
         confs=options["confs"],
         total_memory_bytes=parse_size(total) if total is not None else None,
-        with_courses=chosen_format(options, "html", "svg") in {"html", "svg"},
+        with_courses=wanted_format(options, PICTURES) in PICTURES,
     )
     with progress(shown=terminal.progress_on(), ascii_only=not style_of(terminal).unicode) as tell:
         found = replay_with_courses(request, tell)
@@ -88,7 +85,9 @@ def replay_command(**options: Any) -> int:
         draw,
         options,
         terminal,
-        html=lambda: render_replay_html(document, found.courses),
-        svg=lambda: render_replay_svg(document, found.courses),
+        others={
+            "html": lambda _: render_replay_html(document, found.courses),
+            "svg": lambda _: render_replay_svg(document, found.courses),
+        },
     )
     return exit_code(document, request, must_fit=options["must_fit"])

@@ -37,7 +37,7 @@ def render_lint(document: Lint, files: Sequence[str], style: Style) -> str:
             for finding in group:
                 lines += _finding(finding, style)
             lines.append("")
-    lines.append(_totals(document, len(dict.fromkeys(files)), style))
+    lines.append(totals(document, len(dict.fromkeys(files)), style))
     return "\n".join(lines) + "\n"
 
 
@@ -59,7 +59,8 @@ def _wrapped(text: str, lead: str, style: Style) -> list[str]:
     )
 
 
-def _totals(document: Lint, files: int, style: Style) -> str:
+def totals(document: Lint, files: int, style: Style) -> str:
+    """Say in one line how many specs were looked at, and what was found."""
     looked_at = f"{files} spec" + ("s" if files != 1 else "")
     unread = f"{len(document.unread)} not read"
     if not document.findings:

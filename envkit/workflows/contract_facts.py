@@ -231,7 +231,8 @@ def _stale(
         reasons = why_stale(lock.lock, spec.spec, resolved, (platform,))
     else:  # conda-lock's own: it does not say which content it was made from
         packages = {one.name: one for one in lock.lock.packages(platform)}
-        reasons = tuple(unmet_by_lock(spec.spec.on(platform), packages, platform))
+        unmet = unmet_by_lock(spec.spec.on(platform), packages, platform)
+        reasons = tuple(one.text for one in unmet)
     return Known(
         value=tuple(_shown(one) for one in reasons[:50]), source=f"{_shown(lock.path)} and its spec"
     )
