@@ -14,6 +14,7 @@ import msgspec
 
 from envkit.model import documents
 from envkit.model.fingerprint import Fingerprint
+from envkit.model.image import Image
 from envkit.model.installed_lock import InstalledLock
 from envkit.model.report import Report
 
@@ -29,6 +30,7 @@ DOCUMENTS: dict[str, type[msgspec.Struct]] = {
     "lint-1": documents.Lint,
     "lock-1": documents.Lock,
     "installed-1": InstalledLock,
+    "image-1": Image,
     "machine-1": documents.Machine,
     "error-1": documents.ErrorDocument,
 }

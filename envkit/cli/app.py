@@ -28,6 +28,7 @@ COMMANDS: Final = {
     "diff": Entry("envkit.cli.diff", "Say what differs between machines, and the cause."),
     "lock": Entry("envkit.cli.lock", "Lock each SPEC: every package with its address and hash."),
     "create": Entry("envkit.cli.create", "Install the lock of SPEC without conda."),
+    "image": Entry("envkit.cli.image", "Write the build folder of a container from a lock."),
     "oom": Entry("envkit.cli.oom", "Explain an out-of-memory message or a whole log."),
     "memory": Entry("envkit.cli.memory", "Replay a memory snapshot under other settings."),
     "explain": Entry("envkit.cli.explain", "Show the page of a finding, such as DRV002."),

@@ -7,7 +7,6 @@ leaves no prefix; what is killed leaves the hidden folder, which no tool takes f
 
 from __future__ import annotations
 
-import hashlib
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -121,7 +120,7 @@ def _origin(
         content_hash=notes.content_hash,
         platform=platform,
         packages=count,
-        lock_sha256=hashlib.sha256(source.content).hexdigest(),
+        lock_sha256=source.sha256,
         scripts_not_run=scripts,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import msgspec
@@ -27,6 +28,11 @@ class LockedSpec(msgspec.Struct, frozen=True, kw_only=True):
     """None: the lock itself was named."""
     resolved: ResolvedSpec | None
     """Where the spec was found; None where there is no spec."""
+
+    @property
+    def sha256(self) -> str:
+        """Return the SHA-256 of the bytes of the lock, as hexadecimal digits."""
+        return hashlib.sha256(self.content).hexdigest()
 
 
 def read_locked_spec(asked: str) -> LockedSpec:
