@@ -13,7 +13,7 @@ from envkit.model import codec
 from envkit.model.image import IMAGE_FILE, Image
 from envkit.render.container.folder import render_folder
 from envkit.specs.lock_metadata import notes_of
-from envkit.specs.yaml_tree import MAX_BYTES
+from envkit.specs.spec_tree import MAX_BYTES
 from envkit.workflows.image_folder import write_image_folder
 from envkit.workflows.image_options import ImageOptions
 from envkit.workflows.image_plan import choose_platform, plan_image
