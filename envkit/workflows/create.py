@@ -26,7 +26,7 @@ from envkit.model.environment_spec import EnvironmentSpec
 from envkit.model.installed_lock import InstalledLock
 from envkit.model.lock_reading import MAX_LOCK_BYTES, read_conda_lock
 from envkit.specs.environment_yml import read_spec_file
-from envkit.specs.installer import Installation, default_cache, install_packages
+from envkit.specs.installer import Installation, downloads_folder, install_packages
 from envkit.specs.lock_check import why_stale
 from envkit.specs.lock_metadata import Notes, notes_of
 from envkit.specs.package_files import copy_files
@@ -94,15 +94,14 @@ def _installation(
     platform = host_platform()
     packages = source.lock.packages(platform)
     copies = copy_files(packages, request.mirror, scratch)
-    # What the cache holds is told apart by SHA-256 alone, and copies need no second place.
-    kept = not copies and all(package.hash.sha256 is not None for package in packages)
     return Installation(
         packages=packages,
         platform=platform,
         folder=str(folder),
         prefix=str(_absolute(request.prefix)),
         copies=copies,
-        cache=default_cache() if kept else str(scratch / "cache"),
+        downloads=downloads_folder(),
+        cache=str(scratch / "cache"),
         scratch=str(scratch),
     )
 
