@@ -15,7 +15,7 @@ from envkit.model import codec
 from envkit.model.distribution_name import canonical_name
 from envkit.model.facts import CondaPackage, PipDistribution
 from envkit.model.invalid_file import invalid
-from envkit.sources.conda_channel import channel_name
+from envkit.sources.conda_channel import channel_of
 
 MAX_ROWS: Final = 50_000
 _HEAD: Final = re.compile(r"# packages in environment at |#\s+Name\s+Version\s+Build", re.MULTILINE)
@@ -109,7 +109,7 @@ def _sorted_out(rows: Any, origin: str) -> CondaList:
         if by_pip:
             pip.append(PipDistribution(name=name, version=row.version, installer="pip"))
         else:
-            channel = channel_name("", row.channel)
+            channel = channel_of("", row.channel)
             conda.append(
                 CondaPackage(
                     name=name, version=row.version, build=row.build_string, channel=channel

@@ -69,11 +69,14 @@ def refuse_other_file(spec: EnvironmentSpec) -> None:
     """Refuse a file that says nothing of what an environment is made of.
 
     Raises:
-        InputError: it has no `dependencies`; the message says what it may be instead.
+        InputError: it has no `dependencies`, or none in them; the message says what it may be.
 
     """
     keys = {text for text, _ in spec.key_lines}
     if "dependencies" in keys:
+        if not spec.dependencies and not spec.pip:
+            reason = "`dependencies` is empty: there is nothing to install"
+            raise wrong_spec(spec.origin, spec.line_of("dependencies"), reason)
         return
     if {"metadata", "package"} <= keys:
         message = f"{spec.origin} is a lock of conda-lock, and no environment.yml."

@@ -22,7 +22,7 @@ from envkit.model.facts import (
     SpecVariable,
 )
 from envkit.model.observed import Absent, Known, NotApplicable, Observed, Unreadable, value_of
-from envkit.sources.conda_channel import channel_name
+from envkit.sources.conda_channel import channel_of
 from envkit.sources.redacted import clipped, escape_control
 from envkit.workflows.conda_platform import host_platform, platform_of
 from envkit.workflows.contract import Named, NamedLock, NamedSpec
@@ -151,7 +151,7 @@ def _package(one: LockedPackage) -> CondaPackage:
         name=clipped(one.name, MAX_CHARS),
         version=clipped(one.version, MAX_CHARS),
         build=clipped(one.build_string, MAX_CHARS),
-        channel=channel_name(one.url),
+        channel=channel_of(one.url),
         subdir=one.subdir,
         md5=one.hash.md5 or "",
         sha256=one.hash.sha256 or "",

@@ -12,7 +12,7 @@ from envkit.errors import InputError, UsageError
 from envkit.model.conda_lock import CondaLock
 from envkit.model.documents import Lock, LockedSpec, ReasonPlace
 from envkit.model.lock_reading import MAX_LOCK_BYTES, read_conda_lock
-from envkit.specs.environment_yml import read_spec
+from envkit.specs.environment_yml import read_spec, refuse_other_file
 from envkit.specs.lock_changes import changes_between
 from envkit.specs.lock_check import find_stale
 from envkit.specs.locking import Order, lock_bytes, lock_spec
@@ -89,6 +89,7 @@ def _lock(
     resolved: ResolvedSpec, request: LockRequest, solver: Solver, variables: Mapping[str, str]
 ) -> LockedSpec:
     content = _spec_bytes(resolved)
+    refuse_other_file(read_spec(content, origin=resolved.asked))
     order = Order(
         resolved=resolved,
         content=content,
@@ -130,6 +131,7 @@ def _old(path: Path) -> CondaLock | None:
 def _check(resolved: ResolvedSpec, request: LockRequest) -> LockedSpec:
     content = _spec_bytes(resolved)
     spec = read_spec(content, origin=resolved.asked)
+    refuse_other_file(spec)
     found = read_lock(resolved.lock_path)
     if found is None:
         reasons: tuple[Stale, ...] = (Stale(text="there is no lock", spec_line=1),)
