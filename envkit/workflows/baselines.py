@@ -146,7 +146,11 @@ def _compare(
     comparison = compare(sides)
     layers = comparison.contrasts[0].layers
     outcome = judge(choose_gate(find_ground(sides), layers, None), layers)
-    unexpected = (d for d in comparison.document.differences if d.kind == "unexpected")
+    unexpected = (
+        f"{row.layer} {row.key}"
+        for row in comparison.document.differences
+        if row.kind == "unexpected" and row.layer in outcome.differing
+    )
     return BaselineComparison(
         name=one.name,
         named_by=one.named_by,
@@ -155,9 +159,7 @@ def _compare(
         agreement=comparison.document.agreement,
         differing=outcome.differing,
         unchecked=outcome.unchecked,
-        differences=_listed(
-            f"{d.layer} {d.key}" for d in unexpected if d.layer in outcome.differing
-        ),
+        differences=_listed(unexpected),
         causes=tuple(
             BaselineCause(code=cause.code, title=cause.title)
             for cause in comparison.document.causes
