@@ -72,3 +72,8 @@ def articles_checked() -> Iterator[ModuleType]:
 @pytest.fixture(scope="session")
 def oom_remedy_page() -> ModuleType:
     return load("oom_remedy_page")
+
+
+@pytest.fixture(scope="session")
+def allocated_reserved_page() -> ModuleType:
+    return load("allocated_reserved_page")
