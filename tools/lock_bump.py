@@ -115,7 +115,9 @@ def base_of(environ: Mapping[str, str]) -> str:
 
 def commit_of(revision: str) -> str:
     """Return the commit of a revision, which cannot be taken for anything else any more."""
-    code, said = run("git", "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^0")
+    code, said = run(
+        "git", "rev-parse", "--verify", "--short=12", "--end-of-options", f"{revision}^0"
+    )
     if code:
         message = (
             f"there is no revision {revision!r} in this checkout; actions/checkout gets all of "

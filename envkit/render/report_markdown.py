@@ -10,6 +10,7 @@ from envkit.model.report import Report
 from envkit.render import fact_rows, fingerprint_rows
 from envkit.render.markdown import folded, plain, render_outcome, table
 from envkit.render.outcome import Outcome
+from envkit.render.requirement_rows import TITLE, requirement_rows
 
 #: Characters of a value, and checks that could not be made: a page for people, not the document.
 _MOST_CHARACTERS: Final = 400
@@ -23,6 +24,7 @@ def render_report_markdown(report: Report, outcome: Outcome) -> str:
     if report.fingerprint is not None:
         title = fingerprint_rows.title(report.fingerprint)
         parts.append(_rows(title, fingerprint_rows.rows(report.fingerprint)))
+    parts.append(_rows(TITLE, requirement_rows(report.facts)))
     left_open = [(check.code, check.reason) for check in untold[:_MOST_UNTOLD]]
     parts.append(_rows("Could not be checked", left_open))
     return render_outcome(outcome, *parts)
