@@ -12,7 +12,7 @@ MAX_BYTES: Final = 1 << 20
 _NEXT_STEP: Final = (
     "Correct the file; `conda env create` would not read it either, or not as meant."
 )
-LIMITS: Final = Limits(depth=16, nodes=50_000, next_step=_NEXT_STEP)
+LIMITS: Final = Limits(depth=16, nodes=50_000, next_step=_NEXT_STEP, rests=True)
 
 
 def read_spec_tree(content: bytes, *, origin: str) -> Node | None:
