@@ -10,6 +10,7 @@ from envkit.rules.con_evidence import (
     MOST_LISTED,
     command,
     count,
+    count_are,
     get_locked,
     listed,
     lock_source,
@@ -52,7 +53,7 @@ def _con006(subject: Subject) -> Outcome:
             f"make the environment afresh{rest}.",
             _again(subject, problems),
         ),
-        title=f"{count(number, 'file')} {'is' if number == 1 else 'are'} not as installed: "
+        title=f"{count_are(number, 'file')} not as installed: "
         f"{problems[0].path}{' ...' if number > 1 else ''}",
     )
 
