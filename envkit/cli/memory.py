@@ -7,17 +7,15 @@ from typing import Any
 import click
 
 from envkit.cli.command import (
-    HELP_NAMES,
     EnvkitCommand,
+    SubcommandGroup,
     Terminal,
-    epilog_lines,
     format_options,
     terminal_options,
 )
 from envkit.cli.output import style_of
 from envkit.cli.progress import progress
-from envkit.cli.written import chosen_format, write_document
-from envkit.errors import UsageError
+from envkit.cli.written import wanted_format, write_document
 from envkit.render.style import Style
 
 EXAMPLES = """\
@@ -26,33 +24,15 @@ envkit memory replay run.pickle --total-memory 24GiB
 envkit memory replay run.pickle --conf expandable_segments:True --must-fit
 envkit memory replay run.pickle -o memory.html"""
 
-
-class MemoryGroup(click.Group):
-    """The group; its help ends with examples as every command's does."""
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command of an argument list; say what there is for a mistyped one."""
-        if args[0] not in self.commands and not ctx.resilient_parsing:
-            message = f"There is no command {args[0]!r} in `envkit memory`."
-            raise UsageError(message, next_step="`envkit memory --help` lists them.")
-        return super().resolve_command(ctx, args)
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """Write the examples as they are to be typed."""
-        epilog_lines(formatter, "Examples", EXAMPLES)
+#: Formats that need the course of the memory, not only its peaks.
+PICTURES = frozenset({"html", "svg"})
 
 
-@click.group(
-    cls=MemoryGroup, name="memory", invoke_without_command=True, context_settings=HELP_NAMES
-)
+@click.group(cls=SubcommandGroup, name="memory", examples=EXAMPLES)
 @click.pass_context
 def command(context: click.Context) -> None:
     """Replay a memory snapshot under other settings."""
-    if context.invoked_subcommand is None:
-        message = "`envkit memory` needs a command."
-        raise UsageError(message, next_step="`envkit memory --help` lists them.")
+    command.require_command(context)
 
 
 @command.command(cls=EnvkitCommand, name="replay", examples=EXAMPLES)
@@ -83,18 +63,13 @@ def replay_command(**options: Any) -> int:
         replay_with_courses,
     )
 
-    terminal = Terminal(
-        quiet=options["quiet"],
-        verbose=options["verbose"],
-        color=options["color"],
-        no_progress=options["no_progress"],
-    )
+    terminal = Terminal.of(options)
     total = options["total_memory"]
     request = ReplayRequest(
         snapshot=options["snapshot"],
         confs=options["confs"],
         total_memory_bytes=parse_size(total) if total is not None else None,
-        with_courses=chosen_format(options, "html", "svg") in {"html", "svg"},
+        with_courses=wanted_format(options, PICTURES) in PICTURES,
     )
     with progress(shown=terminal.progress_on(), ascii_only=not style_of(terminal).unicode) as tell:
         found = replay_with_courses(request, tell)
@@ -110,7 +85,9 @@ def replay_command(**options: Any) -> int:
         draw,
         options,
         terminal,
-        html=lambda: render_replay_html(document, found.courses),
-        svg=lambda: render_replay_svg(document, found.courses),
+        others={
+            "html": lambda _: render_replay_html(document, found.courses),
+            "svg": lambda _: render_replay_svg(document, found.courses),
+        },
     )
     return exit_code(document, request, must_fit=options["must_fit"])

@@ -77,3 +77,8 @@ def oom_remedy_page() -> ModuleType:
 @pytest.fixture(scope="session")
 def allocated_reserved_page() -> ModuleType:
     return load("allocated_reserved_page")
+
+
+@pytest.fixture(scope="session")
+def image_requirements() -> ModuleType:
+    return load("image_requirements")
