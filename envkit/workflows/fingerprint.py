@@ -24,6 +24,7 @@ from envkit.model.fingerprint import (
 )
 from envkit.model.observed import Known, NotApplicable, Observed, Unreadable
 from envkit.probes.bounds import MAX_NAME_CHARS, why_unbearable
+from envkit.probes.child import challenge as challenged
 from envkit.probes.child.membership import SUITES
 from envkit.probes.events import Probe, SuiteStart
 from envkit.probes.launch import ChildRun
@@ -61,7 +62,7 @@ def build_fingerprint(
     key = _key(run.key)
     if key is None:
         return None
-    said = [*_bearable(run.probes), *_unreported(run, run.suite, key)]
+    said = [*_bearable(run.probes), *_unreported(run, run.suite, key, challenge)]
     probes = sorted(said, key=lambda one: one.name)
     total_bytes = _total_bytes(probes)
     results = {probe.name: _result(probe, key, total_bytes) for probe in probes}
@@ -134,7 +135,7 @@ def _changes(fingerprint: Fingerprint) -> Iterator[str]:
         yield "short"
 
 
-def _unreported(run: ChildRun, suite: SuiteStart, key: Key) -> list[Probe]:
+def _unreported(run: ChildRun, suite: SuiteStart, key: Key, challenge: str | None) -> list[Probe]:
     """Return as failed the probes that a child promised and, having ended early, never reported.
 
     Left out, they would be no lack, and a layer would get a digest over the others.
@@ -152,7 +153,7 @@ def _unreported(run: ChildRun, suite: SuiteStart, key: Key) -> list[Probe]:
             must_repeat=member.must_repeat,
             depends_on=member.depends_on,
         )
-        for member in SUITES[suite.name].probes[kind]
+        for member in (*SUITES[suite.name].probes[kind], *challenged.probes(challenge, kind))
         if member.name in missing
     ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -287,3 +288,26 @@ def test_errors_are_json_where_json_is_asked_for() -> None:
     done = run_envkit("proof", "check", "nothing.json", "--signers", "s", "--json")
     assert done.returncode == 2
     assert json.loads(done.stdout)["schema"] == "envkit.error/1"
+
+
+@needs_ssh
+def test_a_challenge_that_was_answered_is_valid_for_it_and_for_no_other(desk: Desk) -> None:
+    pytest.importorskip("torch")
+    nonce = make_nonce()
+    reports: list[Any] = []
+    for more in ((), ("--challenge", nonce)):
+        options = ("--python", sys.executable, "--device", "cpu", "--suite", "quick")
+        done = run_envkit("verify", *options, *more, "-o", "report.json", cwd=desk.folder)
+        assert done.returncode == 0, done.stderr
+        reports.append(json.loads((desk.folder / "report.json").read_text("utf-8"))["fingerprint"])
+    desk.sign()
+    assert desk.check("--challenge", nonce).status == "valid"
+    assert "another challenge" in desk.check("--challenge", make_nonce()).reason
+    plain, challenged = reports
+    assert (plain["challenge"], challenged["challenge"]) == (None, nonce)
+    assert plain["digests"]["tensors"] == challenged["digests"]["tensors"]
+    assert plain["digests"]["numerics"] != challenged["digests"]["numerics"]
+    exercises = [one["layers"]["allocator"] for one in reports]
+    moved = {name for name, one in exercises[0].items() if one != exercises[1][name]}
+    assert moved == {"exercises.random_trace"}
+    assert "numerics.challenge" in challenged["layers"]["numerics"]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Tuple
+from typing import Any, Callable, Dict, List, Tuple
 
 from torch.nn import functional
 
+from .. import challenge
 from ..place import Place, Unmet
 from .inputs import pattern
 
@@ -147,6 +148,20 @@ def _linalg(place: Place, seed: int) -> Outputs:
     }
 
 
+def _challenge(place: Place, seed: int) -> Outputs:
+    """Run layers whose shapes the seed decides, forwards and backwards."""
+    batch, widths = challenge.shapes(seed)
+    hidden = pattern(place, (batch, widths[0]), seed)
+    weights: List[Any] = []
+    for right in widths[1:]:
+        left = hidden.shape[1]
+        weights.append(pattern(place, (left, right), seed + len(weights) + 1).requires_grad_())
+        hidden = (hidden @ weights[-1] / left).tanh()
+    hidden.square().mean().backward()
+    gradients = {"gradient_{}".format(n): weight.grad for n, weight in enumerate(weights, 1)}
+    return dict(gradients, out=hidden.detach())
+
+
 OPERATIONS: Dict[str, Callable[[Place, int], Outputs]] = {
     "matmul.fp64": _matmul("float64"),
     "matmul.fp32": _matmul("float32"),
@@ -165,4 +180,5 @@ OPERATIONS: Dict[str, Callable[[Place, int], Outputs]] = {
     "random.cpu": _random("cpu"),
     "random.device": _random("device"),
     "linalg": _linalg,
+    "challenge": _challenge,
 }
