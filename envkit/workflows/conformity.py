@@ -153,7 +153,9 @@ def model_of(key: Key, total_memory_bytes: int) -> CachingAllocator | Conformity
 
 
 def _unlike(config: Config, key: Key) -> str:
-    """Name a setting in effect that does not follow from the text: code may have changed it."""
+    """Say what is not modelled: another allocator, or a setting that code may have changed."""
+    if config.backend != "native":
+        return f"the allocator is {config.backend}, not torch's own"
     for name, expected in config.as_torch_reports().items():
         if name in key.settings and key.settings[name] != expected:
             return f"{name} is {key.settings[name]!r} and the settings text makes it {expected!r}"

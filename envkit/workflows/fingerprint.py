@@ -40,6 +40,8 @@ from envkit.workflows.peak_replay import replay_peaks
 #: Most that the probes of a report may take: it must stay one that can be read again.
 MAX_VALUES_BYTES: Final = 8 << 20
 MAX_CONFOUND_BYTES: Final = 1 << 12
+#: Families whose peaks hold what was allocated before: a user's own step keeps its model.
+_NOT_FROM_NOTHING: Final = frozenset({"call"})
 #: Layers of the short memory digest.
 MEMORY_LAYERS: Final[tuple[Layer, ...]] = ("allocator", "tensors", "workspaces")
 
@@ -278,6 +280,8 @@ def _peaks(probe: Probe, key: Key, total_bytes: int) -> ProbeResult:
     """Add the model's replay of the run whose peaks and requests were kept."""
     plain = _plain(probe, probe.reason)
     if probe.values is None or probe.status not in {"exact", "unstable"}:
+        return plain
+    if probe.family in _NOT_FROM_NOTHING:
         return plain
     answer = replay_peaks(probe.values, probe.observed, key, total_bytes)
     reason = "; ".join(filter(None, (plain.reason, answer.reason)))

@@ -214,6 +214,11 @@ def test_peaks_that_did_not_repeat_are_replayed_as_the_run_that_was_recorded() -
     assert result.values == {"spread": spread}
 
 
+def test_peaks_that_did_not_start_from_nothing_are_not_replayed() -> None:
+    result = with_peaks(family="call").layers.peaks["vit.bf16.peaks"]
+    assert (result.conforms, result.replay) == (None, None)
+
+
 def test_peaks_without_a_recording_say_so_and_accuse_nobody() -> None:
     found = with_peaks(observed=None)
     result = found.layers.peaks["vit.bf16.peaks"]
