@@ -301,6 +301,8 @@ class FileProblem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     problem: Literal["missing", "altered", "not_a_file", "leads_outside"]
     written_by: str = ""
     """Distribution that wrote over it, where one lists the file too."""
+    by_pip: bool = False
+    """Whether the package is a distribution of pip, and the record its RECORD."""
 
 
 class Overlap(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -317,7 +319,7 @@ class Overlap(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class FilesFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The files of a conda prefix against the records of its packages (`--deep`)."""
+    """The files of a conda prefix against the records of conda and pip (`--deep`)."""
 
     checked: Observed[int] = NOT_RECORDED
     """Files hashed and compared."""

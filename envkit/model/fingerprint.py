@@ -82,6 +82,8 @@ class ProbeResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     null where that was not compared."""
     replay: PeakReplay | None = None
     """What the model says of measured peaks."""
+    optional: bool = False
+    """Whether it may lawfully be missing; then it has no part in the digest of its layer."""
 
 
 class Layers(msgspec.Struct, frozen=True, kw_only=True):

@@ -30,14 +30,22 @@ def rows(fingerprint: Fingerprint) -> Iterator[tuple[str, str]]:
     """Return the short digests and what became of every layer."""
     short = fingerprint.short
     yield "short", f"mem {short.mem or 'none'}, num {short.num or 'none'}"
+    for layer, said in layers(fingerprint):
+        probes: dict[str, ProbeResult] = getattr(fingerprint.layers, layer)
+        digest = fingerprint.digests.get(layer)
+        if layer in DIGEST_LAYERS and not all(one.modelled for one in probes.values()):
+            yield layer, f"{said}, {'no digest' if digest is None else shortened(digest)}"
+        else:
+            yield layer, said
+
+
+def layers(fingerprint: Fingerprint) -> Iterator[tuple[str, str]]:
+    """Return the layers that have probes, and what became of these."""
     for layer in LAYERS:
         probes: dict[str, ProbeResult] = getattr(fingerprint.layers, layer)
         if probes:
-            digest = fingerprint.digests.get(layer)
             said = _layer(probes)
             said += _replays(probes) if layer == "peaks" else _conformity(probes)
-            if layer in DIGEST_LAYERS and not all(one.modelled for one in probes.values()):
-                said.append("no digest" if digest is None else shortened(digest))
             yield layer, ", ".join(said)
 
 

@@ -40,8 +40,9 @@ from envkit.workflows.peak_replay import replay_peaks
 #: Most that the probes of a report may take: it must stay one that can be read again.
 MAX_VALUES_BYTES: Final = 8 << 20
 MAX_CONFOUND_BYTES: Final = 1 << 12
-#: Families whose peaks hold what was allocated before: a user's own step keeps its model.
-_NOT_FROM_NOTHING: Final = frozenset({"call"})
+#: Families whose peaks a replay from nothing cannot give: a user's own step may hold memory from
+#: before, and a captured graph has a pool of its own, which the recording does not tell.
+_NOT_REPLAYED: Final = frozenset({"call", "graphs"})
 #: Layers of the short memory digest.
 MEMORY_LAYERS: Final[tuple[Layer, ...]] = ("allocator", "tensors", "workspaces")
 
@@ -67,7 +68,12 @@ def build_fingerprint(
     said = [*_bearable(run.probes), *_unreported(run, run.suite, key, challenge)]
     probes = sorted(said, key=lambda one: one.name)
     total_bytes = _total_bytes(probes)
-    results = {probe.name: _result(probe, key, total_bytes) for probe in probes}
+    results = {
+        probe.name: msgspec.structs.replace(
+            _result(probe, key, total_bytes), optional=probe.optional
+        )
+        for probe in probes
+    }
     layers = {
         layer: {probe.name: results[probe.name] for probe in probes if probe.layer == layer}
         for layer in LAYERS
@@ -130,7 +136,8 @@ def _changes(fingerprint: Fingerprint) -> Iterator[str]:
             if result.digest is not None and digest(result.values) != result.digest:
                 yield f"{layer}.{name}"
     for layer, found in fingerprint.digests.items():
-        known = {n: r.digest for n, r in layers.get(layer, {}).items() if r.digest}
+        members = layers.get(layer, {}).items()
+        known = {n: r.digest for n, r in members if r.digest and not r.optional}
         if not known or digest(known) != found:
             yield f"digests.{layer}"
     if fingerprint.short != _short(fingerprint.digests):
@@ -154,6 +161,7 @@ def _unreported(run: ChildRun, suite: SuiteStart, key: Key, challenge: str | Non
             family=member.family,
             must_repeat=member.must_repeat,
             depends_on=member.depends_on,
+            optional=member.optional,
         )
         for member in (*SUITES[suite.name].probes[kind], *challenged.probes(challenge, kind))
         if member.name in missing
@@ -281,7 +289,7 @@ def _peaks(probe: Probe, key: Key, total_bytes: int) -> ProbeResult:
     plain = _plain(probe, probe.reason)
     if probe.values is None or probe.status not in {"exact", "unstable"}:
         return plain
-    if probe.family in _NOT_FROM_NOTHING:
+    if probe.family in _NOT_REPLAYED:
         return plain
     answer = replay_peaks(probe.values, probe.observed, key, total_bytes)
     reason = "; ".join(filter(None, (plain.reason, answer.reason)))
@@ -307,7 +315,8 @@ def _digests(probes: Iterable[Probe], results: Mapping[str, ProbeResult]) -> dic
     """Return the digests of the layers whose whole fixed probe list was measured and exact."""
     found: dict[str, str] = {}
     for layer in DIGEST_LAYERS:
-        names = sorted(p.name for p in probes if p.layer == layer and p.must_repeat)
+        of_layer = (p for p in probes if p.layer == layer and not p.optional)
+        names = sorted(probe.name for probe in of_layer if probe.must_repeat)
         complete = [results[name] for name in names]
         if names and all(result.digest and not result.modelled for result in complete):
             found[layer] = digest({name: results[name].digest for name in names})

@@ -27,7 +27,8 @@ OPTIONS = {
         *EVERYWHERE,
     ],
     "lock": [
-        *("--check", "--update", "--solver", "--mirror", "--platform", "--format", "--json"),
+        *("--check", "--update", "--solver", "--mirror", "--platform", "-o"),
+        *("--format", "--json"),
         *EVERYWHERE,
     ],
     "create": ["-p, --prefix", "--mirror", "--format", "--json", *EVERYWHERE],

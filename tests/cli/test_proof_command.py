@@ -151,9 +151,9 @@ def test_a_challenge_that_is_stale_or_not_answered_is_refused(
 def test_an_old_report_that_is_made_to_name_the_challenge_is_refused(desk: Desk) -> None:
     nonce = make_nonce()
     path = desk.folder / "report.json"
-    old = path.read_text()
-    path.write_text(old.replace('"challenge": null', f'"challenge": "{nonce}"'))
-    assert nonce in path.read_text()
+    document = json.loads(path.read_text("utf-8"))
+    document["fingerprint"]["challenge"] = nonce
+    path.write_text(json.dumps(document), encoding="utf-8")
     desk.sign()
     assert "was not seeded with it" in desk.check("--challenge", nonce).reason
     assert "another challenge" in desk.check("--challenge", make_nonce()).reason
@@ -162,9 +162,13 @@ def test_an_old_report_that_is_made_to_name_the_challenge_is_refused(desk: Desk)
 @needs_ssh
 def test_a_file_that_is_no_report_is_not_signed_and_not_believed(desk: Desk) -> None:
     path = desk.folder / "report.json"
-    path.write_text(path.read_text().replace("715284480", "715284481"))  # a peak: in no digest
+    document = json.loads(path.read_text("utf-8"))
+    layers = document["fingerprint"]["layers"]
+    layers["peaks"]["vit.bf16.peaks"]["values"]["segments"] += 1  # in no digest
+    path.write_text(json.dumps(document), encoding="utf-8")
     assert desk.sign().returncode == 0
-    path.write_text(path.read_text().replace("37632", "37633"))  # a request: in one
+    layers["tensors"]["vit.bf16.tensors"]["values"]["requests"][0] += 1  # in one
+    path.write_text(json.dumps(document), encoding="utf-8")
     refused = desk.sign()
     assert refused.returncode == 2
     assert "does not hold" in refused.stderr

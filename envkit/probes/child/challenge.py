@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 from typing import List, Optional, Tuple
 
-from .membership import NUMERICS, Probe
+from .members import NUMERICS
+from .membership import Probe
 
 #: Seed of everything random when there is no challenge: the first from the day of the first
 #: recording on whose random trace leaves no choice to addresses, by the model under 17 settings.
