@@ -12,38 +12,12 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from suite_run import run
 
 import envkit
 
-START = Path(envkit.__file__).parent / "probes" / "child" / "start.py"
-
 Child = Callable[[str], ModuleType]
 Event = dict[str, Any]
-
-
-def run(folder: Path, *, threads: int = 1, **wanted: Any) -> list[Event]:
-    request = {
-        "protocol": 1,
-        "tasks": ["fingerprint"],
-        "device": "cpu",
-        "suite": "quick",
-        "set": {},
-        "challenge": None,
-        "probes": None,
-        "memory_limit_bytes": None,
-        "time_limit_s": 300.0,
-        **wanted,
-    }
-    done = subprocess.run(
-        [sys.executable, "-B", str(START)],
-        input=json.dumps(request).encode(),
-        capture_output=True,
-        cwd=folder,
-        env={**os.environ, "OMP_NUM_THREADS": str(threads)},
-        timeout=320,
-        check=True,
-    )
-    return [json.loads(line) for line in done.stdout.splitlines() if line]
 
 
 def probes(events: list[Event]) -> dict[str, Event]:
