@@ -188,6 +188,29 @@ def test_a_family_that_does_not_fit_has_failed(
     assert "may have 2684354560" in found["resnet.fp32.tensors"]["reason"]
 
 
+def test_what_may_be_missing_and_does_not_fit_is_not_run(
+    child: Child, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("gpt", "options", "lifetimes", "compiled", "graphs", "quantised")
+    others = {name: ended(child, "finished", value={}) for name in names}
+    answers = families(child, 6 << 30, **others)
+    found, rounds = run_here(child, monkeypatch, answers, suite="full")
+    assert not any("large" in together for together in rounds)
+    assert found["large.vit.tensors"]["status"] == "not_run"
+    assert "needs up to 10000000000 bytes" in found["large.vit.tensors"]["reason"]
+    assert rounds[-1][-1] == "compiled"
+
+
+def test_the_user_s_step_comes_last_and_alone(
+    child: Child, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = families(child, 64 << 30, call=ended(child, "timed_out", reason="no end"))
+    call = {"target": "train:step", "folder": "/nowhere"}
+    found, rounds = run_here(child, monkeypatch, answers, call=call)
+    assert rounds[-1] == ["call"]
+    assert "no end" in found["call.train:step.tensors"]["reason"]
+
+
 def test_the_request_can_bound_the_memory_of_a_child(
     child: Child, monkeypatch: pytest.MonkeyPatch
 ) -> None:
