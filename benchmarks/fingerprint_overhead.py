@@ -22,8 +22,8 @@ from typing import Any
 import torch
 
 from envkit.probes.child import recording, torch_api
+from envkit.probes.child.challenge import SEED
 from envkit.probes.child.place import Place
-from envkit.probes.child.suite import SEED
 from envkit.probes.child.workloads.catalogue import WORKLOADS, carry_out
 
 Mode = Callable[[], Any]

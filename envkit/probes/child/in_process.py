@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List
 
-from .suite import SEED
+from .challenge import SEED
 
 
 class Kept:
