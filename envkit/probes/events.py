@@ -12,6 +12,15 @@ from envkit.model.fingerprint import Layer
 PROTOCOL: Final = 1
 
 
+class OwnStep(msgspec.Struct, frozen=True, kw_only=True):
+    """A function of the user's, to be measured like a workload."""
+
+    target: str
+    """`module:function`."""
+    folder: str
+    """Importable, and the working folder, for the child that runs it alone."""
+
+
 class ChildRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What a child is asked to do: one JSON document on its standard input."""
 
@@ -27,6 +36,8 @@ class ChildRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Hexadecimal digits that seed inputs (`--challenge`)."""
     probes: tuple[str, ...] | None = None
     """Names of the probes to run; None for all of the suite."""
+    call: OwnStep | None = None
+    """The user's own step (`--call`)."""
     memory_limit_bytes: int | None = None
     """Device memory that one child may use; None for the suite's own limit."""
     time_limit_s: float = 120.0
