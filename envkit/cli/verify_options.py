@@ -40,7 +40,7 @@ _OPTIONS: Final = (
     ),
     click.option(
         "--suite",
-        type=click.Choice(["quick", "standard"]),
+        type=click.Choice(["quick", "standard", "full"]),
         help="Probes to run [standard with a GPU, quick without].",
     ),
     click.option(

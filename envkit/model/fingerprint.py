@@ -70,6 +70,8 @@ class ProbeResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """The answer is the allocator model's; nothing was measured."""
     conforms: bool | None = None
     """Whether a measured exercise gave the model's counters; null where that was not compared."""
+    optional: bool = False
+    """Whether it may lawfully be missing; then it has no part in the digest of its layer."""
 
 
 class Layers(msgspec.Struct, frozen=True, kw_only=True):

@@ -57,7 +57,10 @@ def build_fingerprint(
         return None
     said = [*_bearable(run.probes), *_unreported(run, run.suite, key)]
     probes = sorted(said, key=lambda one: one.name)
-    results = {probe.name: _result(probe, key) for probe in probes}
+    results = {
+        probe.name: msgspec.structs.replace(_result(probe, key), optional=probe.optional)
+        for probe in probes
+    }
     layers = {
         layer: {probe.name: results[probe.name] for probe in probes if probe.layer == layer}
         for layer in LAYERS
@@ -120,7 +123,8 @@ def _changes(fingerprint: Fingerprint) -> Iterator[str]:
             if result.digest is not None and digest(result.values) != result.digest:
                 yield f"{layer}.{name}"
     for layer, found in fingerprint.digests.items():
-        known = {n: r.digest for n, r in layers.get(layer, {}).items() if r.digest}
+        members = layers.get(layer, {}).items()
+        known = {n: r.digest for n, r in members if r.digest and not r.optional}
         if not known or digest(known) != found:
             yield f"digests.{layer}"
     if fingerprint.short != _short(fingerprint.digests):
@@ -144,6 +148,7 @@ def _unreported(run: ChildRun, suite: SuiteStart, key: Key) -> list[Probe]:
             family=member.family,
             must_repeat=member.must_repeat,
             depends_on=member.depends_on,
+            optional=member.optional,
         )
         for member in SUITES[suite.name].probes[kind]
         if member.name in missing
@@ -268,7 +273,8 @@ def _digests(probes: Iterable[Probe], results: Mapping[str, ProbeResult]) -> dic
     """Return the digests of the layers whose whole fixed probe list was measured and exact."""
     found: dict[str, str] = {}
     for layer in DIGEST_LAYERS:
-        names = sorted(p.name for p in probes if p.layer == layer and p.must_repeat)
+        of_layer = (p for p in probes if p.layer == layer and not p.optional)
+        names = sorted(probe.name for probe in of_layer if probe.must_repeat)
         complete = [results[name] for name in names]
         if names and all(result.digest and not result.modelled for result in complete):
             found[layer] = digest({name: results[name].digest for name in names})

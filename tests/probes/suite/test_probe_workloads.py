@@ -86,7 +86,7 @@ def test_accumulation_is_one_step_on_the_mean_of_all_gradients(
     gradients = []
     for wanted, batches in ((options(4), [samples]), (options(2, accumulation=2), halves)):
         one = training.Training(place, recipes.RECIPES[recipe], wanted, seed=1)
-        monkeypatch.setattr(one, "_draw", iter(batches).__next__)
+        monkeypatch.setattr(one, "draw", iter(batches).__next__)
         monkeypatch.setattr(one.optimizer, "drop_gradients", lambda **_: None)
         one.step()
         gradients.append([parameter.grad for parameter in one.model.parameters()])
@@ -118,7 +118,7 @@ def test_channels_last_is_in_weights_and_images(child: Child, place: Any, torch:
     training = trained(child, place, "resnet-tiny", channels_last=True)
     last = {"memory_format": torch.channels_last}
     assert training.model.stages[0].conv2[0].weight.is_contiguous(**last)
-    inputs, _ = training._draw()
+    inputs, _ = training.draw()
     assert inputs.is_contiguous(**last)
     assert not inputs.is_contiguous()
 

@@ -23,6 +23,7 @@ class Shape(NamedTuple):
 
 #: 41,735,168 parameters. A context of 256 keeps a child with AdamW well under 3 GB.
 SMALL = Shape(vocabulary=32000, context=256, width=512, depth=8, heads=8)
+MINI = Shape(vocabulary=4096, context=128, width=256, depth=4, heads=4)
 #: Small enough for two slow CPU cores.
 TINY = Shape(vocabulary=128, context=16, width=32, depth=2, heads=2)
 

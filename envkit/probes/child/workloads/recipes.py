@@ -60,11 +60,15 @@ def _gpt(shape: gpt.Shape) -> Recipe:
     return Recipe(lambda: gpt.GPT(shape), draw, _next_token_loss, AdamW, "blocks")
 
 
-#: By name. The tiny ones have the same structure and are meant for two slow CPU cores.
+#: By name. The mini ones have the same structure and take an option's measure in milliseconds; the
+#: tiny ones are meant for two slow CPU cores.
 RECIPES: Dict[str, Recipe] = {
     "vit-b16": _vit(vit.B16),
     "resnet50": _resnet(resnet.R50),
     "gpt-small": _gpt(gpt.SMALL),
+    "vit-mini": _vit(vit.MINI),
+    "resnet-mini": _resnet(resnet.MINI),
+    "gpt-mini": _gpt(gpt.MINI),
     "vit-tiny": _vit(vit.TINY),
     "resnet-tiny": _resnet(resnet.SMALL),
     "gpt-tiny": _gpt(gpt.TINY),

@@ -44,7 +44,7 @@ class Training:
 
     def __init__(self, place: Place, recipe: Recipe, options: Options, seed: int) -> None:
         self.options = options
-        self._place = place
+        self.place = place
         self._recipe = recipe
         place.torch.manual_seed(seed)
         self.model = _on_device(place, recipe.build)
@@ -52,35 +52,40 @@ class Training:
             self.model.to(memory_format=torch.channels_last)
         if options.checkpointing:
             _checkpoint(getattr(self.model, recipe.blocks))
+        self.call: Callable[[Any], Any] = self.model
+        """What runs the forward pass; a compiled model may take the model's place."""
         self.optimizer = recipe.optimizer(self.model.parameters())
         self.loss: Any = None
         """The last loss, a scalar. It lives until the next one is there, as in a user's loop."""
         self._scaler = gradient_scaler(place) if options.autocast == FP16 else None
 
-    def step(self) -> None:
+    def step(self, *, retain_graph: bool = False) -> None:
         """Train on `batch * accumulation` new samples."""
+        self.accumulate(retain_graph=retain_graph)
+        self.update()
+        self.drop_gradients()
+
+    def accumulate(self, samples: Any = None, *, retain_graph: bool = False) -> None:
+        """Add the gradients of `batch * accumulation` samples to those that are there."""
         for _ in range(self.options.accumulation):
-            self.loss = self.forward()
-            self._backward()
-        self._update()
-        self.optimizer.drop_gradients(set_to_none=self.options.set_to_none)
+            self.loss = self.forward(samples)
+            self._backward(retain_graph)
 
-    def forward(self) -> Any:
-        """Draw a batch and return the loss of its forward pass."""
-        inputs, targets = self._draw()
+    def forward(self, samples: Any = None) -> Any:
+        """Return the loss of samples; none given: of a new batch."""
+        inputs, targets = self.draw() if samples is None else samples
         with self._autocast():
-            return self._recipe.loss(self.model(inputs), targets)
+            return self._recipe.loss(self.call(inputs), targets)
 
-    def infer(self) -> Any:
-        """Draw a batch and return the model's outputs, without gradients."""
-        inputs, _ = self._draw()
+    def infer(self, samples: Any = None) -> Any:
+        """Return the model's outputs for samples (none given: a new batch), without gradients."""
+        inputs, _ = self.draw() if samples is None else samples
         with torch.no_grad(), self._autocast():
-            return self.model(inputs)
+            return self.call(inputs)
 
-    def _draw(self) -> Any:
-        inputs, targets = self._recipe.draw(
-            self._place.torch, self._place.device, self.options.batch
-        )
+    def draw(self) -> Any:
+        """Draw a batch: inputs and targets."""
+        inputs, targets = self._recipe.draw(self.place.torch, self.place.device, self.options.batch)
         if self.options.channels_last:
             inputs = inputs.contiguous(memory_format=torch.channels_last)
         return inputs, targets
@@ -89,23 +94,28 @@ class Training:
         dtype = self.options.dtype(torch)
         # What is not enabled still wants a dtype that autocast can have.
         return torch.autocast(
-            self._place.device.type, dtype=dtype or torch.bfloat16, enabled=dtype is not None
+            self.place.device.type, dtype=dtype or torch.bfloat16, enabled=dtype is not None
         )
 
-    def _backward(self) -> None:
-        loss = self.loss
-        if self.options.accumulation > 1:
-            loss = loss / self.options.accumulation
-        if self._scaler is not None:
-            loss = self._scaler.scale(loss)
-        loss.backward()
-
-    def _update(self) -> None:
+    def update(self) -> None:
+        """Update the parameters by their gradients."""
         if self._scaler is None:
             self.optimizer.step()
             return
         self._scaler.step(self.optimizer)
         self._scaler.update()
+
+    def drop_gradients(self) -> None:
+        """Forget the gradients, as the options say."""
+        self.optimizer.drop_gradients(set_to_none=self.options.set_to_none)
+
+    def _backward(self, retain_graph: bool) -> None:  # noqa: FBT001  (private)
+        loss = self.loss
+        if self.options.accumulation > 1:
+            loss = loss / self.options.accumulation
+        if self._scaler is not None:
+            loss = self._scaler.scale(loss)
+        loss.backward(retain_graph=retain_graph)
 
 
 def _on_device(place: Place, build: Callable[[], Any]) -> Any:

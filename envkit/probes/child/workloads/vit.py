@@ -22,6 +22,7 @@ class Shape(NamedTuple):
 
 #: 86,567,656 parameters.
 B16 = Shape(image=224, patch=16, width=768, depth=12, heads=12, classes=1000)
+MINI = Shape(image=64, patch=8, width=256, depth=4, heads=4, classes=100)
 #: Small enough for two slow CPU cores.
 TINY = Shape(image=32, patch=8, width=64, depth=2, heads=2, classes=10)
 
