@@ -16,6 +16,7 @@ from envkit.model import documents
 from envkit.model.fingerprint import Fingerprint
 from envkit.model.installed_lock import InstalledLock
 from envkit.model.report import Report
+from envkit.model.strategies import Strategies
 
 FOLDER = Path(__file__).parent.parent / "envkit" / "schemas"
 
@@ -26,6 +27,7 @@ DOCUMENTS: dict[str, type[msgspec.Struct]] = {
     "diff-1": documents.Diff,
     "oom-1": documents.Oom,
     "replay-1": documents.Replay,
+    "strategies-1": Strategies,
     "lint-1": documents.Lint,
     "lock-1": documents.Lock,
     "installed-1": InstalledLock,

@@ -29,7 +29,7 @@ COMMANDS: Final = {
     "lock": Entry("envkit.cli.lock", "Lock each SPEC: every package with its address and hash."),
     "create": Entry("envkit.cli.create", "Install the lock of SPEC without conda."),
     "oom": Entry("envkit.cli.oom", "Explain an out-of-memory message or a whole log."),
-    "memory": Entry("envkit.cli.memory", "Replay a memory snapshot under other settings."),
+    "memory": Entry("envkit.cli.memory", "Replay a memory snapshot; measure what remedies save."),
     "explain": Entry("envkit.cli.explain", "Show the page of a finding, such as DRV002."),
     "rules": Entry("envkit.cli.rules", "List every rule."),
     "completion": Entry("envkit.cli.completion", "Print the completion script of a shell."),

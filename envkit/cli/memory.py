@@ -16,6 +16,7 @@ from envkit.cli.command import (
 )
 from envkit.cli.output import style_of
 from envkit.cli.progress import progress
+from envkit.cli.strategies import strategies_command
 from envkit.cli.written import write_document
 from envkit.errors import UsageError
 from envkit.render.style import Style
@@ -24,6 +25,7 @@ EXAMPLES = """\
 envkit memory replay run.pickle
 envkit memory replay run.pickle --total-memory 24GiB
 envkit memory replay run.pickle --conf expandable_segments:True --must-fit"""
+GROUP_EXAMPLES = f"{EXAMPLES}\nenvkit memory strategies --workload resnet50 --batch 64"
 
 
 class MemoryGroup(click.Group):
@@ -40,7 +42,7 @@ class MemoryGroup(click.Group):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the examples as they are to be typed."""
-        epilog_lines(formatter, "Examples", EXAMPLES)
+        epilog_lines(formatter, "Examples", GROUP_EXAMPLES)
 
 
 @click.group(
@@ -48,10 +50,13 @@ class MemoryGroup(click.Group):
 )
 @click.pass_context
 def command(context: click.Context) -> None:
-    """Replay a memory snapshot under other settings."""
+    """Replay a memory snapshot; measure what remedies save."""
     if context.invoked_subcommand is None:
         message = "`envkit memory` needs a command."
         raise UsageError(message, next_step="`envkit memory --help` lists them.")
+
+
+command.add_command(strategies_command)
 
 
 @command.command(cls=EnvkitCommand, name="replay", examples=EXAMPLES)

@@ -67,7 +67,7 @@ def test_every_option_says_what_it_does(name: str) -> None:
         assert not isinstance(option, click.Option) or option.help
 
 
-@pytest.mark.parametrize("name", ["", *COMMANDS, "memory replay"])
+@pytest.mark.parametrize("name", ["", *COMMANDS, "memory replay", "memory strategies"])
 def test_help(name: str) -> None:
     done = run_envkit(*name.split(), "--help")
     assert (done.returncode, done.stderr) == (0, "")

@@ -60,3 +60,8 @@ def cli_reference() -> ModuleType:
 @pytest.fixture(scope="session")
 def forbidden_strings() -> ModuleType:
     return load("forbidden_strings")
+
+
+@pytest.fixture(scope="session")
+def remedy_pages() -> ModuleType:
+    return load("remedy_pages")
