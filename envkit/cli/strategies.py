@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 import click
@@ -70,6 +69,7 @@ def strategies_command(**options: Any) -> int:
 
 def _measured(options: dict[str, Any], terminal: Terminal) -> Strategies:
     from envkit.workflows.live import live_readers  # noqa: PLC0415
+    from envkit.workflows.request import own_step  # noqa: PLC0415
     from envkit.workflows.strategies import (  # noqa: PLC0415
         DEFAULT_TIMEOUT_S,
         StrategiesRequest,
@@ -86,8 +86,7 @@ def _measured(options: dict[str, Any], terminal: Terminal) -> Strategies:
         raise UsageError(message, next_step=step) from error
     request = StrategiesRequest(
         workload=options["workload"],
-        call=options["call"],
-        folder=str(Path.cwd()),
+        call=None if options["call"] is None else own_step(options["call"]),
         batch=options["batch"],
         device=options["device"],
         only=options["only"],

@@ -12,15 +12,22 @@ from envkit.model.fingerprint import Layer
 PROTOCOL: Final = 1
 
 
+class OwnStep(msgspec.Struct, frozen=True, kw_only=True):
+    """A function of the user's, to be measured like a workload."""
+
+    target: str
+    """`module:function`."""
+    folder: str
+    """Importable, and the working folder, for the child that runs it alone."""
+
+
 class AskedStrategies(msgspec.Struct, frozen=True, kw_only=True):
     """Which remedies to measure, on what."""
 
     workload: str
     names: tuple[str, ...]
-    call: str | None = None
-    """`MODULE:FUNCTION` in place of the workload."""
-    folder: str = ""
-    """Where the module is looked for first."""
+    call: OwnStep | None = None
+    """In place of the workload."""
     batch: int | None = None
     """None: the workload's usual one."""
     memory_fraction: float | None = None
@@ -44,6 +51,8 @@ class ChildRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Hexadecimal digits that seed inputs (`--challenge`)."""
     probes: tuple[str, ...] | None = None
     """Names of the probes to run; None for all of the suite."""
+    call: OwnStep | None = None
+    """The user's own step (`--call`)."""
     memory_limit_bytes: int | None = None
     """Device memory that one child may use; None for the suite's own limit."""
     strategies: AskedStrategies | None = None

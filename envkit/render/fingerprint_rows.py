@@ -31,6 +31,16 @@ def rows(fingerprint: Fingerprint) -> Iterator[tuple[str, str]]:
             if layer in DIGEST_LAYERS and not all(one.modelled for one in probes.values()):
                 said.append("no digest" if digest is None else shortened(digest))
             yield layer, ", ".join(said)
+    yield from _left_behind(fingerprint)
+
+
+def _left_behind(fingerprint: Fingerprint) -> Iterator[tuple[str, str]]:
+    """Say of the user's own step what every call of it leaves behind."""
+    for name, probe in fingerprint.layers.tensors.items():
+        left = (probe.values or {}).get("left_bytes")
+        if name.startswith("call.") and name.endswith(".left") and isinstance(left, int):
+            step = name.removeprefix("call.").removesuffix(".left")
+            yield "your step", f"{step} leaves {left:,} B of tensors behind at every call"
 
 
 def _layer(probes: dict[str, ProbeResult]) -> list[str]:

@@ -24,7 +24,8 @@ from envkit.model.fingerprint import (
 )
 from envkit.model.observed import Known, NotApplicable, Observed, Unreadable
 from envkit.probes.bounds import MAX_NAME_CHARS, why_unbearable
-from envkit.probes.child.membership import SUITES
+from envkit.probes.child.membership import OWN_STEP, SUITES, call_probes
+from envkit.probes.child.membership import Probe as Member
 from envkit.probes.events import Probe, SuiteStart
 from envkit.probes.launch import ChildRun
 from envkit.workflows.child_answer import probes_problem
@@ -150,9 +151,16 @@ def _unreported(run: ChildRun, suite: SuiteStart, key: Key) -> list[Probe]:
             depends_on=member.depends_on,
             optional=member.optional,
         )
-        for member in SUITES[suite.name].probes[kind]
+        for member in (*SUITES[suite.name].probes[kind], *_own_steps(kind, suite.probes))
         if member.name in missing
     ]
+
+
+def _own_steps(kind: str, names: Iterable[str]) -> Iterator[Member]:
+    """Return the probes of the user's own steps among some names."""
+    own = [name.removeprefix(OWN_STEP) for name in names if name.startswith(OWN_STEP)]
+    for target in sorted({name.rpartition(".")[0] for name in own}):
+        yield from call_probes(kind, target)
 
 
 def _bearable(probes: tuple[Probe, ...]) -> Iterator[Probe]:

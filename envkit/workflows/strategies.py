@@ -25,6 +25,7 @@ from envkit.probes.events import (
     BatchSearch,
     ChildRequest,
     Measurement,
+    OwnStep,
     Progress,
     Setup,
     Stage,
@@ -46,9 +47,7 @@ class StrategiesRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What was asked for on the command line."""
 
     workload: str | None = None
-    call: str | None = None
-    folder: str = ""
-    """Where the module of `call` is looked for first."""
+    call: OwnStep | None = None
     batch: int | None = None
     device: str = "auto"
     only: tuple[str, ...] = ()
@@ -100,13 +99,9 @@ def _wanted(request: StrategiesRequest) -> ChildRequest:
     if request.workload is not None and request.call is not None:
         message = "--workload and --call name two things to measure."
         raise UsageError(message, next_step="Leave one of the two out.")
-    if request.call is not None and not _names_a_function(request.call):
-        message = f"--call {request.call}: it is not MODULE:FUNCTION."
-        raise UsageError(message, next_step="As in --call train:step.")
     asked = AskedStrategies(
         workload=request.workload or WORKLOADS[0],
         call=request.call,
-        folder=request.folder,
         batch=request.batch,
         memory_fraction=request.memory_fraction,
         names=_names(request),
@@ -118,12 +113,6 @@ def _wanted(request: StrategiesRequest) -> ChildRequest:
         time_limit_s=request.timeout_s,
         strategies=asked,
     )
-
-
-def _names_a_function(text: str) -> bool:
-    module, colon, function = text.partition(":")
-    parts = [*module.split("."), function]
-    return bool(colon) and all(part.isidentifier() for part in parts)
 
 
 def rows_of(request: StrategiesRequest) -> list[Strategy]:

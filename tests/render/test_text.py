@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from reports import CLEAN, EMPTY, FAILING, HUGE, REPORTS
 
 from envkit.model.finding import Evidence
-from envkit.render.fingerprint_rows import title
+from envkit.model.fingerprint import ProbeResult
+from envkit.render.fingerprint_rows import rows, title
 from envkit.render.style import Style
 from envkit.render.text import render_text
 
@@ -104,3 +105,14 @@ def test_any_text_of_an_input_is_drawn_harmlessly(text: str) -> None:
     report = EMPTY.__class__(**{**fields, "label": text, "findings": (finding,)})
     drawn = render_text(report, Style())
     assert all(line.isprintable() for line in drawn.split("\n"))
+
+
+def test_what_a_step_leaves_behind_is_a_row() -> None:
+    fingerprint = CLEAN.fingerprint
+    assert fingerprint is not None
+    left = ProbeResult(status="exact", values={"left_bytes": 4000}, digest=None, optional=True)
+    tensors = {**fingerprint.layers.tensors, "call.train:step.left": left}
+    layers = msgspec.structs.replace(fingerprint.layers, tensors=tensors)
+    said = dict(rows(msgspec.structs.replace(fingerprint, layers=layers)))
+    assert said["your step"] == "train:step leaves 4,000 B of tensors behind at every call"
+    assert "your step" not in dict(rows(fingerprint))

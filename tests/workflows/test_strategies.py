@@ -9,11 +9,12 @@ from measured import BASELINE, MEASURED, MIB, SETUP, child_run, figures
 from envkit.errors import CannotCheckError, UsageError
 from envkit.model.report import Target
 from envkit.model.strategies import Strategies, StrategyMeasurement
-from envkit.probes.events import ChildError, ChildRequest, Measurement
+from envkit.probes.events import ChildError, ChildRequest, Measurement, OwnStep
 from envkit.probes.launch import ChildRun
 from envkit.workflows.strategies import StrategiesRequest, exit_code, measure_strategies
 from envkit.workflows.verify import OnProgress
 
+STEP = OwnStep(target="train:step", folder="/home/me")
 TARGET = Target(kind="venv", prefix="/env", python="/env/bin/python", chosen_by="a test")
 
 
@@ -65,7 +66,7 @@ def test_two_without_any_result_are_not_called_equal() -> None:
         blind, values=msgspec.structs.replace(blind.values, digest=None)
     )
     other = msgspec.structs.replace(blind, name="autocast-bf16")
-    found = by_name(measured(child_run(SETUP, blind, other), call="train:step")[0])
+    found = by_name(measured(child_run(SETUP, blind, other), call=STEP)[0])
     assert found["autocast-bf16"].results == "not_compared"
 
 
@@ -96,11 +97,9 @@ def test_what_is_chosen_comes_with_its_reference() -> None:
 @pytest.mark.parametrize(
     "asked",
     [
-        {"workload": "vit-b16", "call": "train:step"},
-        {"call": "train.step"},
-        {"call": "train:step()"},
+        {"workload": "vit-b16", "call": STEP},
         {"only": ("no-such",)},
-        {"skip": ("compile",), "call": "train:step"},
+        {"skip": ("compile",), "call": STEP},
     ],
 )
 def test_a_request_that_makes_no_sense_is_refused(asked: dict[str, object]) -> None:

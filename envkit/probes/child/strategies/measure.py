@@ -11,6 +11,7 @@ from .. import recording, torch_api
 from ..place import Place, Unmet, out_of_memory
 from ..protocol import message_of
 from ..recording import Unrecorded
+from ..workloads.call import StepRaised
 from ..workloads.training import without_collector
 from .steps import Steps, prepare
 
@@ -51,6 +52,8 @@ def measured(place: Place, args: Dict[str, Any]) -> Dict[str, Any]:
         values = _Measured(place, args).values()
     except Unmet as unmet:
         return {"status": "not_run", "reason": str(unmet), "values": {}}
+    except StepRaised as raised:
+        return {"status": "failed", "reason": str(raised), "values": {}}
     except RuntimeError as error:
         if not out_of_memory(place.torch, error):
             raise

@@ -90,8 +90,8 @@ def _work(asked: Dict[str, Any], device: str) -> _Work:
         batch=asked["batch"] or usual,
         device=device,
         memory_fraction=asked["memory_fraction"],
-        call=asked["call"] or "",
-        folder=asked["folder"],
+        call=(asked["call"] or {}).get("target", ""),
+        folder=(asked["call"] or {}).get("folder", ""),
     )
 
 

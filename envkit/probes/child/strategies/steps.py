@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
-import sys
 from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
 import torch
 
 from .. import digests
 from ..place import Place, Unmet
+from ..workloads.call import find
 from ..workloads.recipes import RECIPES
 from .training import Changed
 
@@ -125,7 +124,7 @@ def _load(place: Place, args: Dict[str, Any], batch: int) -> Steps:
 def _call(place: Place, args: Dict[str, Any], batch: int) -> Steps:
     """Call the user's function; it makes its own model, the first time."""
     torch.manual_seed(args["seed"])  # the module may make its model when it is imported
-    function = load_function(args["call"], args["folder"])
+    function = find(args["call"], args["folder"])
     sized = "batch" in inspect.signature(function).parameters
     if not sized and "batch_share" in args["changes"]:
         message = "{} has no parameter `batch`".format(args["call"])
@@ -139,22 +138,6 @@ def _call(place: Place, args: Dict[str, Any], batch: int) -> Steps:
             returned[0] = function(batch=batch) if sized else function()
 
     return Steps(step, lambda: _number(returned[0]), lambda: None)
-
-
-def load_function(named: str, folder: str) -> Any:
-    """Return the user's `module:function`, found from the folder that the user is in.
-
-    Raises:
-        Unmet: there is none; what the module raises on import comes through.
-
-    """
-    module, _, name = named.partition(":")
-    sys.path.insert(0, folder)
-    found = getattr(importlib.import_module(module), name, None)
-    if not callable(found):
-        message = "{} has no function {!r}".format(module, name)
-        raise Unmet(message)
-    return found
 
 
 def _number(value: Any) -> Optional[float]:

@@ -129,18 +129,21 @@ def report_split(
     *,
     clean: bool = True,
     **observed: Any,
-) -> None:
-    """Report the two parts of a stream, and what was held at the moments that the work named."""
+) -> Optional[List[List[bool]]]:
+    """Report the two parts of a stream, and what was held at the moments that the work named.
+
+    Returns for each run which of its allocations hold tensors, None if that cannot be told.
+    """
     parts = (*PARTS, "held")
     if any(run.recorded is None for run in runs):
         _each(report, parts, not_run=next(run.missing for run in runs if run.recorded is None))
-        return
+        return None
     try:
         watched = [_watched(place, work, clean=clean) for _ in range(RUNS)]
     except Unrecorded as missing:
         _each(report, parts, not_run=str(missing))
-        return
-    _report_parts([run.recorded for run in runs], watched, report, **observed)
+        return None
+    return _report_parts([run.recorded for run in runs], watched, report, **observed)
 
 
 def _each(report: Report, parts: Any, **found: Any) -> None:
@@ -155,7 +158,7 @@ def _watched(place: Place, work: Work, *, clean: bool) -> recording.Watched:
 
 def _report_parts(
     recorded: List[Any], watched: List[recording.Watched], report: Report, **observed: Any
-) -> None:
+) -> Optional[List[List[bool]]]:
     plain = [one.stream for one in recorded]
     try:
         labels = [
@@ -164,7 +167,7 @@ def _report_parts(
         ]
     except streams.Unlike as unlike:
         _each(report, (*PARTS, "held"), failed="the split was not possible: {}".format(unlike))
-        return
+        return None
     split = [streams.split(run, found.is_tensor) for run, found in zip(plain, labels)]
     seen = dict(
         observed,
@@ -177,6 +180,7 @@ def _report_parts(
     held = [_held(one, found.is_tensor) for one, found in zip(recorded, labels)]
     if held[0]:
         report("held", runs=held)
+    return [found.is_tensor for found in labels]
 
 
 def _held(recorded: recording.Recorded, is_tensor: List[bool]) -> Dict[str, int]:

@@ -236,12 +236,12 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def called(child_module: Child, place: Any, name: str, function: str) -> Any:
     row = next(row for row in CALL_STRATEGIES if row.name == name)
-    args = arguments(row, call=f"own_step:{function}", folder=".")
+    args = arguments(row, call=f"own_step:{function}", folder=str(Path.cwd()))
     try:
         return child_module("strategies.measure").measured(place, args)
     finally:
         sys.modules.pop("own_step", None)
-        sys.path.remove(".")
+        sys.path.remove(str(Path.cwd()))
 
 
 @pytest.mark.usefixtures("own")
@@ -259,7 +259,7 @@ def test_a_step_without_a_batch_has_no_smaller_one(child_module: Child, cpu: Any
     answer = called(child_module, cpu, "smaller-batch", "plain")
     assert answer["reason"] == "own_step:plain has no parameter `batch`"
     answer = called(child_module, cpu, "baseline", "model2")
-    assert answer["reason"] == "own_step has no function 'model2'"
+    assert answer == {"status": "failed", "reason": "own_step has no model2", "values": {}}
 
 
 # --- all of it ----------------------------------------------------------------------------------
@@ -299,8 +299,8 @@ def test_the_largest_batch_is_held_or_given_up(
         return [result]
 
     monkeypatch.setattr(module, "run_jobs", answer)
-    asked = {"workload": "vit-b16", "call": None, "batch": 16, "memory_fraction": None}
-    work = module._work({**asked, "folder": ""}, "cuda:0")
+    asked = {"workload": "vit-b16", "call": None, "batch": 16}
+    work = module._work({**asked, "memory_fraction": None}, "cuda:0")
     told: dict[str, Any] = {}
 
     class Emit:
