@@ -52,8 +52,8 @@ def part_of(names: list[str], document: Strategies) -> str:
     if names == [LARGEST]:
         found = document.largest_batch
         return "" if found is None else f"\n{title}: {largest_said(found)}\n"
-    known = {one.name for one in document.strategies}
-    if not known & set(names):
+    compared = {one.name for one in document.strategies if one.against is not None}
+    if not compared & set(names):
         return ""
     return "\n".join(["", f"{title}:", "", *table_lines(document, names), ""])
 

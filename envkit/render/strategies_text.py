@@ -94,6 +94,8 @@ def headline(document: Strategies) -> str:
         fits = [one.name for one in document.strategies if one.against == "baseline"
                 and one.status == "measured"]  # fmt: skip
         return f"It does not fit as it is. With one of these it does: {', '.join(fits) or 'none'}."
+    if baseline.status != "measured":
+        return f"It could not be run as it is: {baseline.reason.splitlines()[0]}."
     if baseline.peak_allocated_bytes is None:
         return "How much it needs could not be measured."
     needs = f"As it is it needs {format_size(baseline.peak_allocated_bytes)}"

@@ -61,6 +61,7 @@ def _infer(place: Place, args: Dict[str, Any], batch: int) -> Steps:
     made: List[Any] = []
 
     def step() -> None:
+        made.clear()
         made[:] = [training.predict(gradients=args["changes"].get("gradients", False))]
 
     return Steps(step, lambda: None, lambda: digests.of_tensors(made))
