@@ -57,13 +57,16 @@ def strategies_command(**options: Any) -> int:
     document = _measured(options, terminal)
 
     def draw(style: Style) -> str:
-        from envkit.render import strategies_text  # noqa: PLC0415 (rich, only to draw)
+        from envkit.render.strategies_text import render_strategies_text  # noqa: PLC0415 (rich)
 
-        if _is_markdown(options):
-            return strategies_text.render_strategies_markdown(document)
-        return strategies_text.render_strategies_text(document, style)
+        return render_strategies_text(document, style)
 
-    write_document(document, draw, options, terminal)
+    def as_markdown(_: Style) -> str:
+        from envkit.render.strategies_text import render_strategies_markdown  # noqa: PLC0415
+
+        return render_strategies_markdown(document)
+
+    write_document(document, draw, options, terminal, others={"markdown": as_markdown})
     return exit_code(document, must_fit=options["must_fit"])
 
 
@@ -100,9 +103,3 @@ def _measured(options: dict[str, Any], terminal: Terminal) -> Strategies:
         return measure_strategies(
             request, readers.choose(), readers.child, created=readers.clock(), tell=tell
         )
-
-
-def _is_markdown(options: dict[str, Any]) -> bool:
-    if options["format_"] is not None:
-        return bool(options["format_"] == "markdown")
-    return (options["output"] or "").lower().endswith(".md")

@@ -66,6 +66,9 @@ _OPTIONS: Final = (
         metavar="NONCE",
         help="Seed the probes with 8 to 128 hexadecimal digits that you were given.",
     ),
+    click.option(
+        "--against", metavar="REPORT", help="Compare with a measured report or a baseline's name."
+    ),
     click.option("--label", metavar="NAME", help="Name of this machine in the report."),
     click.option(
         "-o", "output", metavar="FILE|FOLDER", help="Save the JSON report; a folder: LABEL.json."

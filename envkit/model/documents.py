@@ -205,6 +205,13 @@ class PackageChange(msgspec.Struct, frozen=True, kw_only=True):
     after: str | None
 
 
+class ReasonPlace(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a reason stands: in the spec, or in the lock."""
+
+    file: str
+    line: int
+
+
 class LockedSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What became of one spec."""
 
@@ -214,6 +221,10 @@ class LockedSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     status: Literal["locked", "fresh", "stale", "unsolvable"]
     reasons: tuple[str, ...] = ()
     """Why it is stale, or the solver's explanation."""
+    places: tuple[ReasonPlace, ...] = ()
+    """Of a stale lock: where each reason stands, in their order."""
+    spec_file: str = ""
+    """The file of a spec that was named otherwise, `vit`."""
     changes: tuple[PackageChange, ...] = ()
     """Against the lock that was there before."""
 

@@ -29,7 +29,13 @@ from envkit.probes.child.membership import Probe as Member
 from envkit.probes.events import Probe, SuiteStart
 from envkit.probes.launch import ChildRun
 from envkit.workflows.child_answer import probes_problem
-from envkit.workflows.conformity import Conformity, check_exercise, model_exercise
+from envkit.workflows.conformity import (
+    MODEL_MEMORY_BYTES,
+    Conformity,
+    check_exercise,
+    model_exercise,
+)
+from envkit.workflows.peak_replay import replay_peaks
 
 #: Most that the probes of a report may take: it must stay one that can be read again.
 MAX_VALUES_BYTES: Final = 8 << 20
@@ -58,8 +64,11 @@ def build_fingerprint(
         return None
     said = [*_bearable(run.probes), *_unreported(run, run.suite, key)]
     probes = sorted(said, key=lambda one: one.name)
+    total_bytes = _total_bytes(probes)
     results = {
-        probe.name: msgspec.structs.replace(_result(probe, key), optional=probe.optional)
+        probe.name: msgspec.structs.replace(
+            _result(probe, key, total_bytes), optional=probe.optional
+        )
         for probe in probes
     }
     layers = {
@@ -80,18 +89,18 @@ def build_fingerprint(
 
 
 def conformity_of(fingerprint: Fingerprint) -> Observed[bool]:
-    """Say whether every exercise that was measured gave the counters of the model.
+    """Say whether what was measured is what the model says: exercises, and replayed peaks.
 
-    One that differs is enough for no; one that could not be compared, with none that differs, is
-    unreadable.
+    One that differs is enough for no; an exercise that could not be compared, with none that
+    differs, is unreadable.
     """
-    source = f"allocator exercises against envkit's model, version {MODEL_VERSION}"
+    source = f"allocator exercises and peaks against envkit's model, version {MODEL_VERSION}"
     measured = [p for p in fingerprint.layers.allocator.values() if not p.modelled and p.values]
+    answers = [result.conforms for result in measured]
+    if False in {*answers, *(result.conforms for result in fingerprint.layers.peaks.values())}:
+        return Known(value=False, source=source)
     if not measured:
         return NotApplicable(reason="no exercise was measured", source=source)
-    answers = [result.conforms for result in measured]
-    if False in answers:
-        return Known(value=False, source=source)
     if None in answers:
         reason = next(result.reason for result in measured if result.conforms is None)
         return Unreadable(reason=reason, source=source)
@@ -223,7 +232,20 @@ def _stateful(value: Any) -> bool:
     )
 
 
-def _result(probe: Probe, key: Key) -> ProbeResult:
+def _total_bytes(probes: Iterable[Probe]) -> int:
+    """Return the memory of the device; some size, where nobody said it, that no probe fills."""
+    told = (
+        place.get(name)
+        for probe in probes
+        for place, name in (
+            (probe.observed or {}, "total_memory_bytes"),
+            (probe.values or {}, "torch_total_bytes"),
+        )
+    )
+    return next((n for n in told if type(n) is int and 0 < n < 1 << 60), MODEL_MEMORY_BYTES)
+
+
+def _result(probe: Probe, key: Key, total_bytes: int) -> ProbeResult:
     in_digest = probe.layer in DIGEST_LAYERS
     problem = why_unbearable(probe.values, for_digest=in_digest) or why_unbearable(probe.spread)
     if problem:
@@ -231,6 +253,8 @@ def _result(probe: Probe, key: Key) -> ProbeResult:
         return ProbeResult(status="failed", values=None, digest=None, reason=reason)
     if probe.layer == "allocator" and probe.operations is not None:
         return _exercise(probe, key)
+    if probe.layer == "peaks" and key.capability is not None:
+        return _peaks(probe, key, total_bytes)
     return _plain(probe, probe.reason)
 
 
@@ -262,6 +286,18 @@ def _exercise(probe: Probe, key: Key) -> ProbeResult:
     answer = check_exercise(operations, probe.values or {}, probe.observed or {}, key)
     plain = _plain(probe, answer.reason)
     return msgspec.structs.replace(plain, conforms=answer.conforms)
+
+
+def _peaks(probe: Probe, key: Key, total_bytes: int) -> ProbeResult:
+    """Add the model's replay of the run whose peaks and requests were kept."""
+    plain = _plain(probe, probe.reason)
+    if probe.values is None or probe.status not in {"exact", "unstable"}:
+        return plain
+    answer = replay_peaks(probe.values, probe.observed, key, total_bytes)
+    reason = "; ".join(filter(None, (plain.reason, answer.reason)))
+    return msgspec.structs.replace(
+        plain, conforms=answer.conforms, replay=answer.replay, reason=reason
+    )
 
 
 def _modelled(probe: Probe, operations: list[list[Any]], key: Key) -> ProbeResult:

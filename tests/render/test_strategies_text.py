@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from golden_text import assert_golden
-from measured import MEASURED, SETUP, child_run
+from measured_strategies import MEASURED, SETUP, child_run
 
 from envkit.model.report import Target
 from envkit.model.strategies import LargestBatch, Strategies

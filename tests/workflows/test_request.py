@@ -19,6 +19,7 @@ NOTHING: dict[str, Any] = {
     "timeout": None,
     "challenge": None,
     "call": None,
+    "against": None,
     "label": None,
     "fail_on": None,
     "spec": None,

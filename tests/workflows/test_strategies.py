@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from measured import BASELINE, MEASURED, MIB, SETUP, child_run, figures
+from measured_strategies import BASELINE, MEASURED, MIB, SETUP, child_run, figures
 
 from envkit.errors import CannotCheckError, UsageError
 from envkit.model.report import Target

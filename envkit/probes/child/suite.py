@@ -6,23 +6,19 @@ is pinned: flags, variables and allocator settings of the user act on the probes
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import sys
 import time
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set
 
+from .challenge import seed_from
 from .families import NEED_BYTES, measure_family, probe_event
 from .fork import run_jobs
 from .jobs import Job, Result
 from .membership import SUITES, Probe, Suite, call_probes
 
 __all__ = ["SUITES", "run"]
-
-#: Seed of everything random when there is no challenge: the first from the day of the first
-#: recording on whose random trace leaves no choice to addresses, by the model under 17 settings.
-SEED = 20261132
 
 #: The family of the user's own step.
 CALL = "call"
@@ -100,13 +96,6 @@ def plan(request: Dict[str, Any]) -> Plan:
         request.get("memory_limit_bytes"),
         call.get("folder", ""),
     )
-
-
-def seed_from(challenge: Optional[str]) -> int:
-    """Return the seed of inputs and traces: fixed, or made from a challenge."""
-    if challenge is None:
-        return SEED
-    return int(hashlib.sha256(challenge.encode("utf-8")).hexdigest()[:8], 16)
 
 
 def run(request: Dict[str, Any], emit: Any, beside: Sequence[Job] = ()) -> None:

@@ -31,7 +31,7 @@ class Found(dict[str, Any]):
 
 def measure(child: Child, family: str, place: Any, name: str) -> Found:
     found = Found()
-    child(f"{family}.probes").measure(place, name, child("suite").SEED, found)
+    child(f"{family}.probes").measure(place, name, child("challenge").SEED, found)
     return found
 
 
