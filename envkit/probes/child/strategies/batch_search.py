@@ -68,7 +68,7 @@ class Search:
         if not self.trials[-1].fits:
             # The line's aim failed: what fits is likely a little below.
             at_once = len(self._fitting()) > 1 and not self._fits_after_failure()
-            return max(middle, high - (_step(low) << (self._alike() - 1))) if at_once else middle
+            return max(middle, high - (_step(high) << (self._alike() - 1))) if at_once else middle
         aimed = self._aimed(low)
         return aimed if aimed < high else middle
 
@@ -99,8 +99,8 @@ class Search:
         return len(self.trials) - 1 - (others[-1] if others else -1)
 
 
-def _step(low: int) -> int:
-    return max(1, low // EXACT_BELOW)
+def _step(batch: int) -> int:
+    return max(1, batch // EXACT_BELOW)
 
 
 def search(trial: Callable[[int], Optional[int]], first: int, limit_bytes: int) -> Search:
