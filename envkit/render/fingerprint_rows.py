@@ -37,6 +37,7 @@ def rows(fingerprint: Fingerprint) -> Iterator[tuple[str, str]]:
             yield layer, f"{said}, {'no digest' if digest is None else shortened(digest)}"
         else:
             yield layer, said
+    yield from _left_behind(fingerprint)
 
 
 def layers(fingerprint: Fingerprint) -> Iterator[tuple[str, str]]:
@@ -47,7 +48,6 @@ def layers(fingerprint: Fingerprint) -> Iterator[tuple[str, str]]:
             said = _layer(probes)
             said += _replays(probes) if layer == "peaks" else _conformity(probes)
             yield layer, ", ".join(said)
-    yield from _left_behind(fingerprint)
 
 
 def _left_behind(fingerprint: Fingerprint) -> Iterator[tuple[str, str]]:

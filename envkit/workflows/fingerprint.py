@@ -59,11 +59,28 @@ def build_fingerprint(
         return None
     if why_unbearable(run.suite.version):
         return None
-    key = _key(run.key)
+    key = read_key(run.key)
     if key is None:
         return None
-    said = [*_bearable(run.probes), *_unreported(run, run.suite, key)]
-    probes = sorted(said, key=lambda one: one.name)
+    said = (*run.probes, *_unreported(run, run.suite, key))
+    found = assemble(
+        said,
+        key,
+        Suite(name=run.suite.name, version=run.suite.version),
+        device=_gpu_name(run) or processor or "unknown",
+        challenge=challenge,
+    )
+    context = found.layers.context | _confounds(run)
+    return msgspec.structs.replace(
+        found, layers=msgspec.structs.replace(found.layers, context=context)
+    )
+
+
+def assemble(
+    said: Iterable[Probe], key: Key, suite: Suite, *, device: str, challenge: str | None = None
+) -> Fingerprint:
+    """Put probes together: judge the exercises, add the digests of probes and of layers."""
+    probes = sorted(_bearable(said), key=lambda one: one.name)
     total_bytes = _total_bytes(probes)
     results = {
         probe.name: msgspec.structs.replace(
@@ -75,13 +92,12 @@ def build_fingerprint(
         layer: {probe.name: results[probe.name] for probe in probes if probe.layer == layer}
         for layer in LAYERS
     }
-    layers["context"] |= _confounds(run)
     digests = _digests(probes, results)
     return Fingerprint(
-        suite=Suite(name=run.suite.name, version=run.suite.version),
+        suite=suite,
         key=key,
         challenge=challenge,
-        device=_gpu_name(run) or processor or "unknown",
+        device=device,
         layers=Layers(**layers),
         digests=digests,
         short=_short(digests),
@@ -172,7 +188,7 @@ def _own_steps(kind: str, names: Iterable[str]) -> Iterator[Member]:
         yield from call_probes(kind, target)
 
 
-def _bearable(probes: tuple[Probe, ...]) -> Iterator[Probe]:
+def _bearable(probes: Iterable[Probe]) -> Iterator[Probe]:
     """Return the probes that a report has room for; every further one has failed."""
     room_bytes = MAX_VALUES_BYTES
     for probe in probes:
@@ -204,7 +220,7 @@ def _confounds(run: ChildRun) -> dict[str, ProbeResult]:
     }
 
 
-def _key(values: Mapping[str, Any]) -> Key | None:
+def read_key(values: Mapping[str, Any]) -> Key | None:
     """Take the child's key; None where torch could not even tell its version and threads.
 
     Another part that could not be read is null or empty, and says so in the facts; a comparison

@@ -175,7 +175,8 @@ class _Runner:
         text = "needs up to {} bytes of device memory and may have {}"
         reason = text.format(NEED_BYTES[family], min(limits))
         for probe in self._families[family]:
-            self._tally("probe", **probe_event(probe, 0.0, failed=reason))
+            lack = "not_run" if probe.optional else "failed"
+            self._tally("probe", **probe_event(probe, 0.0, **{lack: reason}))
         return False
 
     def _at_once(self, families: Sequence[str], free: Optional[int]) -> int:

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from test_probe_suite import run
+from suite_run import run
 
 Child = Callable[[str], ModuleType]
 

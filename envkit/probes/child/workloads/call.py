@@ -82,8 +82,8 @@ def theirs(code: Step) -> Any:
         return code()
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # noqa: BLE001  (the user's code may raise anything)
-        raise StepRaised(_told(error)) from None
+    except BaseException as error:
+        raise StepRaised(_told(error)) from error
 
 
 def _told(error: BaseException) -> str:
