@@ -154,6 +154,16 @@ def _call(target: str | None, *, without_probes: bool) -> OwnStep | None:
     if without_probes:
         message = "--call measures a step and --no-fingerprint measures nothing."
         raise UsageError(message, next_step="Leave one of the two out.")
+    return own_step(target)
+
+
+def own_step(target: str) -> OwnStep:
+    """Return the function that `--call` names, to be found from the current folder.
+
+    Raises:
+        UsageError: it is no name of a function.
+
+    """
     if not _TARGET.fullmatch(target):
         message = f"--call {target}: it is not MODULE:FUNCTION."
         raise UsageError(message, next_step="As in --call train:step, for def step() in train.py.")
