@@ -19,7 +19,7 @@ EXAMPLES = """\
 envkit image vit -o container/                       then: docker compose run --rm vit
 envkit image notebook --mode jupyter -o container/   JUPYTER_TOKEN is asked for at the start
 envkit image vit --mode ssh --gpus 0 -o container/   keys only, on port 2222
-envkit image vit --base debian@sha256:DIGEST -o container/"""
+envkit image vit --base python@sha256:DIGEST -o container/"""
 
 
 @click.command(cls=EnvkitCommand, name="image", examples=EXAMPLES)

@@ -163,6 +163,8 @@ def test_variables_that_cannot_be_set_are_refused(
         {"memory": "16 g"},
         {"memory": "0g"},
         {"memory": "lots"},
+        {"memory": "\N{ARABIC-INDIC DIGIT FOUR}g"},
+        {"base": "a" + "-a" * 5000 + "!"},
         {"cpus": "0"},
         {"cpus": "0.00"},
         {"cpus": "-1"},
