@@ -18,6 +18,7 @@ import msgspec
 from envkit.errors import InputError, UsageError
 from envkit.model import codec
 from envkit.model.image import IMAGE_FILE, Image
+from envkit.workflows.config import current_folder
 from envkit.workflows.whole_folder import absolute, not_made, remove, whole_or_nothing
 
 _STEP: Final = "Choose another folder with -o."
@@ -44,6 +45,7 @@ def write_image_folder(asked: Path, files: Mapping[str, bytes], *, force: bool) 
     folder = absolute(asked.resolve() if asked.is_symlink() else asked)
     if not force:
         _refuse(asked, list(islice(_in_the_way(folder), _SHOWN + 1)))
+    _refuse_current(asked, folder)
     theirs = tuple(_not_ours(folder))
     _refuse_kinds(asked, theirs, files)
     with ExitStack() as stack, whole_or_nothing(folder, next_step=_STEP) as new:
@@ -88,6 +90,15 @@ def _refuse(asked: Path, names: list[str]) -> None:
         shown = ", ".join(names[:_SHOWN]) + (" ..." if len(names) > _SHOWN else "")
         message = f"{asked} holds what envkit did not write there: {shown}."
         step = "Choose another folder, or --force: files of others stay, envkit's are replaced."
+        raise UsageError(message, next_step=step)
+
+
+def _refuse_current(asked: Path, folder: Path) -> None:
+    """Refuse a folder that somebody stands in: it is replaced, and their shell would be nowhere."""
+    here = current_folder()
+    if folder.exists() and any(folder.samefile(one) for one in (here, *here.parents)):
+        message = f"{asked} is the current folder or one above it, and it is replaced as a whole."
+        step = "Go to the folder above first (cd ..), and name it from there."
         raise UsageError(message, next_step=step)
 
 

@@ -135,6 +135,16 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
     assert (tmp_path / "image").read_text() == "mine"
 
 
+@pytest.mark.parametrize("below", ["", "entry"])
+def test_the_folder_that_a_shell_stands_in_is_not_replaced(
+    below: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder / below)
+    with pytest.raises(UsageError, match="current folder"):
+        write_folder("vit", folder)
+    assert Path.cwd() == folder / below
+
+
 def test_an_interrupt_leaves_the_old_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = (folder / "Dockerfile").read_bytes()
     replace = Path.replace
