@@ -50,6 +50,9 @@ docs-check: $(VENV)/.envkit ## Check links and --help texts in the documentation
 
 docs: $(VENV)/.envkit ## Write the generated pages of the documentation
 	$(BIN)/python tools/cli_reference.py --write
+	$(BIN)/python tools/allocated_reserved_page.py --write
+	$(BIN)/python tools/articles_checked.py --write
+	$(BIN)/python tools/oom_remedy_page.py --write
 
 wheel-test: ## Build the wheel, install it into a clean environment and run the tests against it
 	tools/test_wheel.sh $(PYTHON)

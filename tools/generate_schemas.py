@@ -16,6 +16,7 @@ from envkit.model import documents
 from envkit.model.fingerprint import Fingerprint
 from envkit.model.image import Image
 from envkit.model.installed_lock import InstalledLock
+from envkit.model.proof import Proof
 from envkit.model.report import Report
 
 FOLDER = Path(__file__).parent.parent / "envkit" / "schemas"
@@ -30,6 +31,8 @@ DOCUMENTS: dict[str, type[msgspec.Struct]] = {
     "lint-1": documents.Lint,
     "lock-1": documents.Lock,
     "installed-1": InstalledLock,
+    "proof-1": Proof,
+    "stamp-1": documents.Stamp,
     "image-1": Image,
     "machine-1": documents.Machine,
     "error-1": documents.ErrorDocument,

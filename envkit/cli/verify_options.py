@@ -40,7 +40,7 @@ _OPTIONS: Final = (
     ),
     click.option(
         "--suite",
-        type=click.Choice(["quick", "standard"]),
+        type=click.Choice(["quick", "standard", "full"]),
         help="Probes to run [standard with a GPU, quick without].",
     ),
     click.option(
@@ -59,6 +59,9 @@ _OPTIONS: Final = (
         "--challenge",
         metavar="NONCE",
         help="Seed the probes with 8 to 128 hexadecimal digits that you were given.",
+    ),
+    click.option(
+        "--against", metavar="REPORT", help="Compare with a measured report or a baseline's name."
     ),
     click.option("--label", metavar="NAME", help="Name of this machine in the report."),
     click.option(

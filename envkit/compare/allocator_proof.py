@@ -8,20 +8,15 @@ counters; then nothing but the settings is needed to explain the difference.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
 
 import msgspec
 
-from envkit.allocator import MODEL_VERSION, CachingAllocator, ConfigError, OutOfMemory
+from envkit.allocator import MODEL_VERSION, ConfigError
+from envkit.allocator.fingerprinted import carry_out, model_of, total_bytes
 from envkit.compare.contrast import Contrast
 from envkit.compare.fingerprints import is_walk
 from envkit.model.finding import Evidence
 from envkit.model.fingerprint import Fingerprint
-from envkit.model.versions import parse_torch
-
-#: Memory of the device where the fingerprint does not say it; no exercise comes near it.
-_TOTAL_BYTES: Final = 80 << 30
-SETTINGS_TEXT: Final = "PYTORCH_CUDA_ALLOC_CONF"
 
 
 class Proof(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,71 +77,14 @@ def _unlike(fingerprint: Fingerprint, name: str) -> str:
     if values is None or not is_walk(values):
         return f"{name}: it has no operations with counters"
     steps = values["steps"]
-    model = _model(fingerprint)
+    model = model_of(fingerprint)
     held: dict[int, int] = {}
     last: Mapping[str, int] = {}
     for number, step in enumerate(steps, 1):
-        carry_out(step["op"], model, held, _total(fingerprint))
+        carry_out(step["op"], model, held, total_bytes(fingerprint))
         now = model.memory_stats()
         for counter, value in step["counters"].items():
             if now.get(counter) != value:
                 return f"{name} at operation {number}, {step['op']}: {counter}"
         last = now
     return "" if last else f"{name}: no operation is recorded"
-
-
-def carry_out(
-    text: str, allocator: CachingAllocator, held: dict[int, int], total_bytes: int
-) -> None:
-    """Carry out one operation as an exercise writes it, `malloc 3 1048576 0`.
-
-    Args:
-        text: the operation.
-        allocator: the model.
-        held: address of every allocation by its number; changed.
-        total_bytes: memory of the device, of which a limit is a fraction.
-
-    Raises:
-        ValueError: it is no operation.
-
-    """
-    verb, *words = text.split()
-    numbers = [int(word) for word in words]
-    match verb, numbers:
-        case "malloc", [number, size, stream]:
-            _malloc(allocator, held, number, (size, stream))
-        case "free", [number]:
-            if number in held:
-                allocator.free(held.pop(number))
-        case "record_stream", [number, stream]:
-            if number in held:
-                allocator.record_stream(held[number], stream)
-        case "limit", [size]:
-            allocator.set_memory_fraction(size / total_bytes if size else 1.0)
-        case (("synchronize" | "empty_cache" | "reset_peak"), []):
-            getattr(allocator, verb)()
-        case _:
-            message = f"{text[:60]!r} is no operation of an exercise"
-            raise ValueError(message)
-
-
-def _malloc(
-    allocator: CachingAllocator, held: dict[int, int], number: int, asked: tuple[int, int]
-) -> None:
-    try:
-        held[number] = allocator.malloc(*asked)
-    except OutOfMemory:
-        return  # some exercises run out on purpose
-
-
-def _model(fingerprint: Fingerprint) -> CachingAllocator:
-    text = str(fingerprint.key.settings.get(SETTINGS_TEXT, ""))
-    release = parse_torch(fingerprint.key.torch).release[:2]
-    return CachingAllocator(text, total_memory=_total(fingerprint), version=release)
-
-
-def _total(fingerprint: Fingerprint) -> int:
-    context = fingerprint.layers.context.get("context.memory")
-    values: dict[str, Any] = (context.values if context is not None else None) or {}
-    total = values.get("torch_total_bytes", values.get("total_bytes"))
-    return total if isinstance(total, int) and total > 0 else _TOTAL_BYTES

@@ -111,7 +111,23 @@ def _take_exercise(collector: Collector, name: str, values: Sequence[Any], kind:
 
 
 def _take_peaks(collector: Collector, name: str, values: Sequence[Any], kind: Kind) -> None:
-    take_peaks(collector, name, _values_or_lost(values), kind=kind)
+    plain = _values_or_lost(values)
+    take_peaks(collector, name, plain, kind=kind, by_addresses=_only_addresses(values))
+
+
+def _only_addresses(values: Sequence[Any]) -> bool:
+    """Whether all peaks are those of the model's replay, and it has the same for all without luck.
+
+    Then the same was asked for, and which of equally large free blocks was taken is all that can
+    have moved a peak.
+    """
+    replays = [
+        one.replay if isinstance(one, ProbeResult) and one.conforms else None for one in values
+    ]
+    first = replays[0] if replays else None
+    return first is not None and all(
+        one is not None and one.canonical == first.canonical for one in replays
+    )
 
 
 def _take_context(collector: Collector, name: str, values: Sequence[Any], kind: Kind) -> None:

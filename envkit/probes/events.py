@@ -20,7 +20,7 @@ class ChildRequest(msgspec.Struct, frozen=True, kw_only=True):
     device: str = "auto"
     """`auto`, `cpu` or `cuda:N`."""
     suite: str = "quick"
-    """`quick`, `standard` or `auto`: standard on a GPU, quick on the CPU."""
+    """`quick`, `standard`, `full` or `auto`: standard on a GPU, quick on the CPU."""
     flags: dict[str, Scalar] = msgspec.field(name="set", default_factory=dict)
     """Switches of torch to set before anything is measured (`--set`)."""
     challenge: str | None = None
@@ -119,6 +119,8 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag="p
     """The child that it ran in."""
     must_repeat: bool = True
     """Whether the suite says that it repeats on this kind of device; else it is in no digest."""
+    optional: bool = False
+    """Whether it may lawfully be missing; then it has no part in the digest of its layer."""
     depends_on: tuple[str, ...] = ()
     """Parts of the comparability key that change its values."""
     operations: list[list[Any]] | None = None

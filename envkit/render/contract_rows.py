@@ -18,6 +18,8 @@ def contract_rows(facts: Facts) -> Iterator[tuple[str, str]]:
     elif isinstance(request.spec, Unreadable) and request.spec.source:
         yield "spec", f"(unreadable: {request.spec.reason})"
     yield from _lock(facts)
+    for one in value_of(facts.contract.baselines) or ():
+        yield "against", f"{one.name} ({one.named_by}): {one.headline}"
     checked, size_bytes = value_of(facts.files.checked), value_of(facts.files.checked_bytes)
     if checked is not None:
         yield "files", f"{_count(checked, 'file')} hashed, {(size_bytes or 0) / _GIB:.1f} GiB"

@@ -9,6 +9,8 @@ from envkit.model.observed import NOT_RECORDED
 from envkit.model.report import Report
 from envkit.render import fact_rows, fingerprint_rows
 from envkit.render.page import Page
+from envkit.render.report_words import counted_checks, target_line
+from envkit.render.requirement_rows import TITLE, requirement_rows
 from envkit.render.style import Style
 
 #: Findings of one severity that are shown without -v, and characters of one piece of evidence.
@@ -27,12 +29,6 @@ _SEVERITIES: Final = {
 }
 #: Of what a paste or a profile does not hold only the number is said.
 _NOT_RECORDED: Final = NOT_RECORDED.reason
-_COUNTED: Final = {
-    Status.PASS: "passed",
-    Status.FAIL: "fired",
-    Status.UNKNOWN: "could not be told",
-    Status.SKIP: "do not apply",
-}
 
 
 def render_text(report: Report, style: Style, *, saved: bool = False) -> str:
@@ -57,6 +53,9 @@ def render_text(report: Report, style: Style, *, saved: bool = False) -> str:
     if report.fingerprint is not None:
         title = fingerprint_rows.title(report.fingerprint)
         page.table(title, fingerprint_rows.rows(report.fingerprint))
+    # Who describes a machine wants to know what to tell others of it.
+    if style.verbosity > 0 or report.target.kind == "recorded":
+        page.table(TITLE, requirement_rows(report.facts))
     _draw_checks(page, report.checks)
     return page.text()
 
@@ -64,24 +63,11 @@ def render_text(report: Report, style: Style, *, saved: bool = False) -> str:
 def _draw_verdict(page: Page, report: Report) -> None:
     verdict = report.verdict
     good, plain, word, style = _VERDICTS[verdict.status]
+    label = f"{report.label}: " if report.label else ""
     page.paragraph(
-        (f"{page.symbol((good, plain))} {word}", style), (f"  {_target_line(report)}", "")
+        (f"{page.symbol((good, plain))} {word}", style), (f"  {label}{target_line(report)}", "")
     )
     page.line("  ", verdict.headline, style="bold")
-
-
-def _target_line(report: Report) -> str:
-    target = report.target
-    where = target.prefix or target.python or ""
-    kind = {
-        "conda": "conda environment",
-        "venv": "virtual environment",
-        "python": "interpreter",
-        "prefix": "prefix without an interpreter",
-        "recorded": "recorded machine",
-    }[target.kind]
-    label = f"{report.label}: " if report.label else ""
-    return f"{label}{kind} {where}".rstrip() + f" (chosen by {target.chosen_by})"
 
 
 def _draw_codes(page: Page, findings: tuple[Finding, ...]) -> None:
@@ -121,10 +107,8 @@ def _draw_finding(page: Page, finding: Finding) -> None:
 def _draw_checks(page: Page, checks: tuple[Check, ...]) -> None:
     if not checks:
         return
-    counts = {status: sum(check.status is status for check in checks) for status in Status}
-    said = [f"{counts[status]} {word}" for status, word in _COUNTED.items() if counts[status]]
     page.blank()
-    page.line("Checks  ", ", ".join(said), lead_style="bold")
+    page.line("Checks  ", counted_checks(checks), lead_style="bold")
     for check in checks:
         untold = check.status is Status.UNKNOWN and not check.reason.endswith(_NOT_RECORDED)
         if untold or page.style.verbosity > 0:

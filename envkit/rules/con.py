@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from envkit.model.conda_channel import channel_name
 from envkit.model.finding import Evidence, Severity
-from envkit.model.match_spec import channel_name
 from envkit.model.observed import Known, NotApplicable, value_of
 from envkit.rules import pip_agreement
 from envkit.rules.agreement import GPU_STACK, Unmet, asked, said, weight

@@ -46,7 +46,7 @@ def check_exercise(
     total_memory_bytes = observed.get("total_memory_bytes")
     if not isinstance(total_memory_bytes, int) or not 0 < total_memory_bytes < 1 << 60:
         return Conformity(conforms=None, reason="the total memory of the device is not known")
-    model = _model(key, total_memory_bytes)
+    model = model_of(key, total_memory_bytes)
     if isinstance(model, Conformity):
         return model
     walk = carry_out(operations, model, total_memory_bytes, OutOfMemory)
@@ -61,7 +61,7 @@ def check_exercise(
 
 def model_exercise(operations: Sequence[list[Any]], key: Key) -> dict[str, Any] | Conformity:
     """Return what the model answers where there is no GPU, or why it has no answer."""
-    model = _model(key, MODEL_MEMORY_BYTES)
+    model = model_of(key, MODEL_MEMORY_BYTES)
     unfit = _unfit(operations)
     if unfit:
         return Conformity(conforms=None, reason=unfit)
@@ -100,7 +100,8 @@ def _is_one(operation: Any) -> bool:
     )
 
 
-def _model(key: Key, total_memory_bytes: int) -> CachingAllocator | Conformity:
+def model_of(key: Key, total_memory_bytes: int) -> CachingAllocator | Conformity:
+    """Return an empty allocator with the version and settings of a key, or why there is none."""
     try:
         release = parse_torch(key.torch).release[:2]
     except ValueError as error:

@@ -18,7 +18,7 @@ import msgspec
 from envkit import __version__
 from envkit.errors import CannotCheckError, UsageError
 from envkit.model.installed_lock import InstalledLock
-from envkit.specs.installer import Installation, default_cache, install_packages
+from envkit.specs.installer import Installation, downloads_folder, install_packages
 from envkit.specs.lock_metadata import Notes, notes_of
 from envkit.specs.package_files import copy_files
 from envkit.specs.prefix_records import complete_records, with_scripts, write_origin, write_state
@@ -77,15 +77,14 @@ def _installation(
     platform = host_platform()
     packages = source.lock.packages(platform)
     copies = copy_files(packages, request.mirror, scratch)
-    # What the cache holds is told apart by SHA-256 alone, and copies need no second place.
-    kept = not copies and all(package.hash.sha256 is not None for package in packages)
     return Installation(
         packages=packages,
         platform=platform,
         folder=str(folder),
         prefix=str(absolute(request.prefix)),
         copies=copies,
-        cache=default_cache() if kept else str(scratch / "cache"),
+        downloads=downloads_folder(),
+        cache=str(scratch / "cache"),
         scratch=str(scratch),
     )
 

@@ -53,14 +53,20 @@ def _read(name: str, environ: Mapping[str, str]) -> list[Side]:
 
         if is_prefix(path):
             return [read_prefix(path, name, environ)]
-        return [_document_side(str(file), file.read_bytes()) for file in _reports(path)]
+        return [_document_side(str(file), file.read_bytes()) for file in reports_in(path)]
     if name != "-" and not path.exists() and is_git_revision(name):
         return [recognise(read_git_revision(name), name, label=name)]
     label = "standard input" if name == "-" else path.name
     return [recognise(read_input(name, KNOWN), name, label=label)]
 
 
-def _reports(folder: Path) -> list[Path]:
+def reports_in(folder: Path) -> list[Path]:
+    """Return the files of a folder that may be reports, by name.
+
+    Raises:
+        InputError: there is none, or there are too many.
+
+    """
     files = sorted(path for path in folder.glob("*.json") if path.is_file())
     if len(files) > _MOST_FILES:
         message = f"{folder} has {len(files)} files; {_MOST_FILES} can be compared."

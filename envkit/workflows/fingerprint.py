@@ -28,7 +28,13 @@ from envkit.probes.child.membership import SUITES
 from envkit.probes.events import Probe, SuiteStart
 from envkit.probes.launch import ChildRun
 from envkit.workflows.child_answer import probes_problem
-from envkit.workflows.conformity import Conformity, check_exercise, model_exercise
+from envkit.workflows.conformity import (
+    MODEL_MEMORY_BYTES,
+    Conformity,
+    check_exercise,
+    model_exercise,
+)
+from envkit.workflows.peak_replay import replay_peaks
 
 #: Most that the probes of a report may take: it must stay one that can be read again.
 MAX_VALUES_BYTES: Final = 8 << 20
@@ -57,7 +63,13 @@ def build_fingerprint(
         return None
     said = [*_bearable(run.probes), *_unreported(run, run.suite, key)]
     probes = sorted(said, key=lambda one: one.name)
-    results = {probe.name: _result(probe, key) for probe in probes}
+    total_bytes = _total_bytes(probes)
+    results = {
+        probe.name: msgspec.structs.replace(
+            _result(probe, key, total_bytes), optional=probe.optional
+        )
+        for probe in probes
+    }
     layers = {
         layer: {probe.name: results[probe.name] for probe in probes if probe.layer == layer}
         for layer in LAYERS
@@ -76,18 +88,18 @@ def build_fingerprint(
 
 
 def conformity_of(fingerprint: Fingerprint) -> Observed[bool]:
-    """Say whether every exercise that was measured gave the counters of the model.
+    """Say whether what was measured is what the model says: exercises, and replayed peaks.
 
-    One that differs is enough for no; one that could not be compared, with none that differs, is
-    unreadable.
+    One that differs is enough for no; an exercise that could not be compared, with none that
+    differs, is unreadable.
     """
-    source = f"allocator exercises against envkit's model, version {MODEL_VERSION}"
+    source = f"allocator exercises and peaks against envkit's model, version {MODEL_VERSION}"
     measured = [p for p in fingerprint.layers.allocator.values() if not p.modelled and p.values]
+    answers = [result.conforms for result in measured]
+    if False in {*answers, *(result.conforms for result in fingerprint.layers.peaks.values())}:
+        return Known(value=False, source=source)
     if not measured:
         return NotApplicable(reason="no exercise was measured", source=source)
-    answers = [result.conforms for result in measured]
-    if False in answers:
-        return Known(value=False, source=source)
     if None in answers:
         reason = next(result.reason for result in measured if result.conforms is None)
         return Unreadable(reason=reason, source=source)
@@ -120,7 +132,8 @@ def _changes(fingerprint: Fingerprint) -> Iterator[str]:
             if result.digest is not None and digest(result.values) != result.digest:
                 yield f"{layer}.{name}"
     for layer, found in fingerprint.digests.items():
-        known = {n: r.digest for n, r in layers.get(layer, {}).items() if r.digest}
+        members = layers.get(layer, {}).items()
+        known = {n: r.digest for n, r in members if r.digest and not r.optional}
         if not known or digest(known) != found:
             yield f"digests.{layer}"
     if fingerprint.short != _short(fingerprint.digests):
@@ -144,6 +157,7 @@ def _unreported(run: ChildRun, suite: SuiteStart, key: Key) -> list[Probe]:
             family=member.family,
             must_repeat=member.must_repeat,
             depends_on=member.depends_on,
+            optional=member.optional,
         )
         for member in SUITES[suite.name].probes[kind]
         if member.name in missing
@@ -210,7 +224,20 @@ def _stateful(value: Any) -> bool:
     )
 
 
-def _result(probe: Probe, key: Key) -> ProbeResult:
+def _total_bytes(probes: Iterable[Probe]) -> int:
+    """Return the memory of the device; some size, where nobody said it, that no probe fills."""
+    told = (
+        place.get(name)
+        for probe in probes
+        for place, name in (
+            (probe.observed or {}, "total_memory_bytes"),
+            (probe.values or {}, "torch_total_bytes"),
+        )
+    )
+    return next((n for n in told if type(n) is int and 0 < n < 1 << 60), MODEL_MEMORY_BYTES)
+
+
+def _result(probe: Probe, key: Key, total_bytes: int) -> ProbeResult:
     in_digest = probe.layer in DIGEST_LAYERS
     problem = why_unbearable(probe.values, for_digest=in_digest) or why_unbearable(probe.spread)
     if problem:
@@ -218,6 +245,8 @@ def _result(probe: Probe, key: Key) -> ProbeResult:
         return ProbeResult(status="failed", values=None, digest=None, reason=reason)
     if probe.layer == "allocator" and probe.operations is not None:
         return _exercise(probe, key)
+    if probe.layer == "peaks" and key.capability is not None:
+        return _peaks(probe, key, total_bytes)
     return _plain(probe, probe.reason)
 
 
@@ -251,6 +280,18 @@ def _exercise(probe: Probe, key: Key) -> ProbeResult:
     return msgspec.structs.replace(plain, conforms=answer.conforms)
 
 
+def _peaks(probe: Probe, key: Key, total_bytes: int) -> ProbeResult:
+    """Add the model's replay of the run whose peaks and requests were kept."""
+    plain = _plain(probe, probe.reason)
+    if probe.values is None or probe.status not in {"exact", "unstable"}:
+        return plain
+    answer = replay_peaks(probe.values, probe.observed, key, total_bytes)
+    reason = "; ".join(filter(None, (plain.reason, answer.reason)))
+    return msgspec.structs.replace(
+        plain, conforms=answer.conforms, replay=answer.replay, reason=reason
+    )
+
+
 def _modelled(probe: Probe, operations: list[list[Any]], key: Key) -> ProbeResult:
     answer: Conformity | dict[str, Any] = model_exercise(operations, key)
     if isinstance(answer, Conformity):
@@ -268,7 +309,8 @@ def _digests(probes: Iterable[Probe], results: Mapping[str, ProbeResult]) -> dic
     """Return the digests of the layers whose whole fixed probe list was measured and exact."""
     found: dict[str, str] = {}
     for layer in DIGEST_LAYERS:
-        names = sorted(p.name for p in probes if p.layer == layer and p.must_repeat)
+        of_layer = (p for p in probes if p.layer == layer and not p.optional)
+        names = sorted(probe.name for probe in of_layer if probe.must_repeat)
         complete = [results[name] for name in names]
         if names and all(result.digest and not result.modelled for result in complete):
             found[layer] = digest({name: results[name].digest for name in names})

@@ -31,6 +31,8 @@ class VerifyRequest(msgspec.Struct, frozen=True, kw_only=True):
     timeout_s: float = DEFAULT_TIMEOUT_S
     challenge: str | None = None
     label: str | None = None
+    against: str | None = None
+    """A measured report to be held against: a path, or the name of a baseline."""
     fail_on: Known[FailOnName] = Known(value="error", source="default")
     waivers: tuple[Waiver, ...] = ()
     waivers_source: str = "no configuration"
@@ -71,8 +73,9 @@ def request_from(options: Mapping[str, Any], configuration: Configuration) -> Ve
         suite=configuration.pick(suite, "suite", "auto"),
         flags=read_flags(options["flags"]),
         timeout_s=configuration.pick(options["timeout"], "timeout", DEFAULT_TIMEOUT_S).value,
-        challenge=_challenge(options["challenge"]),
+        challenge=read_challenge(options["challenge"]),
         label=_label(label) if label else None,
+        against=options["against"],
         fail_on=configuration.pick(options["fail_on"], "fail_on", "error"),
         waivers=configuration.waivers(),
         waivers_source=configuration.path.name if configuration.path else "no configuration",
@@ -121,7 +124,13 @@ def _check(flag: str, check: Callable[[Any], Any], value: Any) -> None:
         raise UsageError(message, next_step="`envkit verify --help` says what it takes.") from error
 
 
-def _challenge(text: str | None) -> str | None:
+def read_challenge(text: str | None) -> str | None:
+    """Check a challenge; digits are compared in small letters.
+
+    Raises:
+        UsageError: it is none.
+
+    """
     if text is None or _CHALLENGE.fullmatch(text):
         return None if text is None else text.lower()
     message = "--challenge is not 8 to 128 hexadecimal digits, two for each byte."

@@ -104,6 +104,16 @@ def test_an_oom_is_reproduced_and_says_what_there_was() -> None:
     assert proof.room_bytes == 100 * MIB
 
 
+def test_where_the_driver_had_memory_a_fraction_was_the_limit() -> None:
+    process = RecordedProcess(capacity=100 * MIB)
+    process.free(process.malloc(80 * MIB))
+    process.malloc(60 * MIB)
+    process.malloc(50 * MIB)
+    process.trace[-1]["device_free"] = 70 << 30
+    proof, _ = prove(recording_of(process.snapshot()))
+    assert (proof.ooms, proof.room_bytes) == (1, 80 * MIB)
+
+
 def test_an_oom_that_the_cache_could_have_served_is_not_reproduced() -> None:
     process = RecordedProcess()
     process.free(process.malloc(60 * MIB))

@@ -7,29 +7,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from measured import h200_path, h200_report
 
-import envkit
 from envkit.errors import InputError
-from envkit.model.codec import decode, digest
+from envkit.model.codec import digest
 from envkit.model.fingerprint import DIGEST_LAYERS, LAYERS
 from envkit.model.observed import value_of
 from envkit.model.report import Report
 from envkit.workflows.judge_file import judge_file
 from envkit.workflows.request import VerifyRequest
 
-NAME = "h200-torch2.11.0.json"
 REPEATS = Path(__file__).parent.parent / "data" / "h200" / "standard-1-repeats.json"
-
-
-def baseline_path() -> Path:
-    package = Path(envkit.__file__).parent
-    inside = package / "_baselines" / NAME
-    return inside if inside.is_file() else package.parent / "baselines" / NAME
 
 
 @pytest.fixture(scope="module")
 def report() -> Report:
-    return decode(baseline_path().read_bytes(), Report, origin=NAME)
+    return h200_report()
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +61,7 @@ def test_a_changed_byte_count_moves_the_digest(report: Report) -> None:
 
 
 def test_judged_again_it_gives_its_verdict(report: Report) -> None:
-    again = judge_file(str(baseline_path()), VerifyRequest())
+    again = judge_file(str(h200_path()), VerifyRequest())
     assert again.verdict == report.verdict
     assert again.verdict.exit_code == 0
 
@@ -92,7 +85,7 @@ def test_every_recorded_run_gave_the_same_digests(
 
 
 def test_nothing_personal_is_in_it() -> None:
-    text = baseline_path().read_text("utf-8")
+    text = h200_path().read_text("utf-8")
     for place in ("/home/", "/" + "root", "/Users/", "/opt/"):
         assert place not in text
 
@@ -109,7 +102,7 @@ def test_nothing_personal_is_in_it() -> None:
 def test_a_report_that_was_changed_is_refused(
     path: tuple[str, ...], value: Any, tmp_path: Path
 ) -> None:
-    document = json.loads(baseline_path().read_bytes())
+    document = json.loads(h200_path().read_bytes())
     place = document["fingerprint"]
     for name in path[:-1]:
         place = place[name]

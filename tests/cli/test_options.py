@@ -17,7 +17,7 @@ OPTIONS = {
     "verify": [
         *("-n, --name", "-p, --prefix", "--python", "--spec", "--lock"),
         *("--strict", "--deep", "--suite", "--no-fingerprint", "--device"),
-        *("--set", "--timeout", "--challenge", "--label", "-o", "--from", "--fail-on"),
+        *("--set", "--timeout", "--challenge", "--against", "--label", "-o", "--from", "--fail-on"),
         *("--exit-zero", "--format", "--json"),
         *EVERYWHERE,
     ],
@@ -27,12 +27,14 @@ OPTIONS = {
         *EVERYWHERE,
     ],
     "lock": [
-        *("--check", "--update", "--solver", "--mirror", "--platform", "--format", "--json"),
+        *("--check", "--update", "--solver", "--mirror", "--platform", "-o"),
+        *("--format", "--json"),
         *EVERYWHERE,
     ],
     "create": ["-p, --prefix", "--mirror", "--format", "--json", *EVERYWHERE],
     "oom": ["-o", "--format", "--json", *EVERYWHERE],
     "memory": [],
+    "proof": [],
     "explain": EVERYWHERE,
     "rules": EVERYWHERE,
     "completion": EVERYWHERE,
@@ -67,7 +69,9 @@ def test_every_option_says_what_it_does(name: str) -> None:
         assert not isinstance(option, click.Option) or option.help
 
 
-@pytest.mark.parametrize("name", ["", *COMMANDS, "memory replay"])
+@pytest.mark.parametrize(
+    "name", ["", *COMMANDS, "memory replay", "proof challenge", "proof sign", "proof check"]
+)
 def test_help(name: str) -> None:
     done = run_envkit(*name.split(), "--help")
     assert (done.returncode, done.stderr) == (0, "")

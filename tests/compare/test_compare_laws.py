@@ -317,3 +317,30 @@ def test_a_baseline_against_another_model_made_from_it(path: Path) -> None:
     assert document.agreement["tensors"] == document.agreement["allocator"] == "same"
     assert {d.kind for d in document.differences} == {"expected"}
     assert document.causes[0].code == "CAU009"
+
+
+def replayed(plain: dict[str, Any], *, canonical: int, more_bytes: int) -> dict[str, Any]:
+    """Return a fingerprint whose peaks are larger, as addresses would have it."""
+    copied = copy.deepcopy(plain)
+    for probe in copied["layers"]["peaks"].values():
+        probe["values"]["reserved_bytes"] += more_bytes
+        probe["conforms"] = True
+        probe["replay"] = {
+            "observed": dict(probe["values"]),
+            "canonical": {**probe["values"], "reserved_bytes": canonical},
+        }
+    return copied
+
+
+@pytest.mark.parametrize(
+    ("canonical", "answer"), [((1, 1), "same"), ((1, 2), "different")], ids=["equal", "unequal"]
+)
+def test_peaks_that_only_addresses_set_apart_are_the_same(
+    canonical: tuple[int, int], answer: str
+) -> None:
+    one = side("one", replayed(BASE, canonical=canonical[0], more_bytes=0))
+    other = side("other", replayed(BASE, canonical=canonical[1], more_bytes=200 << 20))
+    document = compare((one, other)).document
+    assert document.agreement["peaks"] == answer
+    shown = [row for row in document.differences if row.layer == "peaks"]
+    assert len(shown) == 2

@@ -10,7 +10,7 @@ from spec_texts import spec_of
 
 from envkit.errors import InputError
 from envkit.specs.environment_yml import read_spec, read_spec_file
-from envkit.specs.yaml_tree import MAX_BYTES
+from envkit.specs.spec_tree import MAX_BYTES
 
 TEXT = """\
 # a comment

@@ -8,7 +8,7 @@ from machines import child_run, fingerprint
 from envkit.allocator import CachingAllocator, OutOfMemory
 from envkit.model.facts import RequestFacts
 from envkit.model.fingerprint import Fingerprint, Layers, ProbeResult
-from envkit.model.observed import Known, NotApplicable, Unreadable
+from envkit.model.observed import Known, NotApplicable, Unreadable, value_of
 from envkit.probes.child.exercises.operations import carry_out
 from envkit.probes.child.membership import SUITES
 from envkit.probes.events import ChildError, Probe, SuiteStart
@@ -177,3 +177,42 @@ def test_without_a_gpu_the_model_answers_and_nothing_conforms() -> None:
     assert found.layers.allocator["exercises.streams"].modelled
     assert "allocator" not in found.digests
     assert isinstance(conformity_of(found), NotApplicable)
+
+
+RECORDED = {"requests": [512, 3 << 20], "streams": {}, "segments": [], "foreign_frees": 0}
+PEAKS = {"allocated_bytes": (3 << 20) + 512, "reserved_bytes": 22 << 20, "segments": 2}
+
+
+def with_peaks(**changes: Any) -> Fingerprint:
+    fields = {"values": PEAKS, "observed": RECORDED, **changes}
+    peaks = probe("vit.bf16.peaks", **fields)
+    return built(tuple(peaks if one.name == peaks.name else one for one in WHOLE))
+
+
+def test_peaks_come_with_the_replay_of_their_requests() -> None:
+    found = with_peaks()
+    result = found.layers.peaks["vit.bf16.peaks"]
+    assert (result.conforms, result.reason, result.values) == (True, "", PEAKS)
+    assert result.replay is not None
+    assert result.replay.observed == result.replay.canonical == PEAKS
+    assert value_of(conformity_of(found)) is True
+
+
+def test_a_peak_that_the_replay_does_not_give_does_not_conform() -> None:
+    found = with_peaks(values={**PEAKS, "segments": 3})
+    assert found.layers.peaks["vit.bf16.peaks"].reason == ("segments is 3, by the model's replay 2")
+    assert value_of(conformity_of(found)) is False
+
+
+def test_peaks_that_did_not_repeat_are_replayed_as_the_run_that_was_recorded() -> None:
+    spread = {"runs": 2, "differences": 1, "differs": [{"path": "/segments", "values": [2, 3]}]}
+    result = with_peaks(status="unstable", spread=spread).layers.peaks["vit.bf16.peaks"]
+    assert (result.status, result.conforms) == ("unstable", True)
+    assert result.values == {"spread": spread}
+
+
+def test_peaks_without_a_recording_say_so_and_accuse_nobody() -> None:
+    found = with_peaks(observed=None)
+    result = found.layers.peaks["vit.bf16.peaks"]
+    assert (result.conforms, result.reason) == (None, "the requests were not recorded")
+    assert value_of(conformity_of(found)) is True

@@ -16,6 +16,7 @@ NOTHING: dict[str, Any] = {
     "flags": (),
     "timeout": None,
     "challenge": None,
+    "against": None,
     "label": None,
     "fail_on": None,
     "spec": None,

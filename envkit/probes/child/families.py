@@ -17,7 +17,14 @@ NEED_BYTES = {
     "exercises": 2 << 30,
     "vit": 3000000000,
     "resnet": 3000000000,
+    "gpt": 3000000000,
+    "options": 2 << 30,
+    "lifetimes": 2 << 30,
     "numerics": 2 << 30,
+    "large": 10000000000,
+    "compiled": 3000000000,
+    "graphs": 2 << 30,
+    "quantised": 2 << 30,
 }
 
 
@@ -140,6 +147,7 @@ def probe_event(
         "family": probe.family,
         "must_repeat": probe.must_repeat,
         "depends_on": list(probe.depends_on),
+        "optional": probe.optional,
         "status": "not_run" if not_run else "failed",
         "values": None,
         "reason": not_run or failed,

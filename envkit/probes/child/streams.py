@@ -65,6 +65,35 @@ def canonical(events: Iterable[Event]) -> Stream:
     return builder.finish()
 
 
+def left_bytes(events: Iterable[Event]) -> int:
+    """Return the bytes that were taken and not given back, whoever took what was given back."""
+    signs = {ALLOC: 1, FREE: -1, SEGMENT: 0}
+    return sum(signs[event.kind] * event.nbytes for event in events)
+
+
+def held_bytes(
+    events: Sequence[Event], is_tensor: Sequence[bool], moments: Sequence[int]
+) -> List[int]:
+    """Return the bytes of tensors that are held after each of some numbers of requests.
+
+    A request is an allocation or a free; `is_tensor` has one entry for every allocation.
+    """
+    live: Dict[int, int] = {}
+    after = [0]
+    number = 0
+    for event in events:
+        change = 0
+        if event.kind == ALLOC:
+            live[event.address] = change = event.nbytes * is_tensor[number]
+            number += 1
+        elif event.kind == FREE:
+            change = -live.pop(event.address, 0)
+        else:
+            continue
+        after.append(after[-1] + change)
+    return [after[moment] for moment in moments]
+
+
 class _Builder:
     def __init__(self) -> None:
         self._requests: List[int] = []

@@ -169,7 +169,7 @@ def run_here(
     monkeypatch.setattr(suite, "run_jobs", run_jobs)
     emit = Emit()
     request = {"suite": "quick", "device": "cuda:0", "time_limit_s": 60.0, **wanted}
-    suite.run(request, emit, child("torch_api"))
+    suite.run(request, emit)
     return probes(emit.events), rounds
 
 
