@@ -67,7 +67,7 @@ class Engine:
             command,
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=600,
             check=False,
             env={**os.environ, "XDG_RUNTIME_DIR": str(self.folder)},
         )
@@ -179,7 +179,7 @@ def _wheels(base: Path, folder: Path, written: Path) -> None:
         ],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         check=False,
     )
     if done.returncode:
