@@ -28,7 +28,7 @@ from growing_texts import GPU
 
 from envkit import __version__
 from envkit.model.codec import read_json
-from envkit.render.replay_page import render_replay_svg
+from envkit.render.replay_picture import render_replay_svg
 from envkit.render.replay_words import headline
 from envkit.workflows.replay import Replayed, ReplayRequest, replay_with_courses
 

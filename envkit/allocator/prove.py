@@ -159,13 +159,14 @@ class _Run:
         peak_at = -1
         hint: int | None = None
         late = False  # whether a block came back for which other streams were waited for
+        growing = self.recording.is_expandable
         events = self.recording.events
         for index, event in enumerate(events):
             action, address, size, stream = event
             if action == ALLOC:
                 if pools and (pool := pools.pool_of(address, index)) != DEFAULT_POOL:
                     mine = malloc_in(self.allocator, pool, (size, stream, hint))
-                elif late:
+                elif late or (growing and self._may_have_waited(index, hint)):
                     mine = self._malloc_after_wait(event, hint)
                     late = False
                 else:
@@ -201,12 +202,15 @@ class _Run:
     def _malloc_after_wait(self, event: Event, hint: int | None) -> int:
         """Allocate where torch may have waited for other streams because memory was short.
 
-        What came back while it waited is not looked at: it takes new memory at once.
+        What came back while it waited is not looked at: it takes new memory at once. Of expandable
+        segments that may be memory which is mapped already; then only the place tells.
         """
-        _, _, size, stream = event
+        _, address, size, stream = event
         wanted = self.heap.kind_of(max(size, 1)).block_bytes
         tempting = fitting(self.heap, wanted, stream)
-        if hint is None or tempting is None:
+        if tempting is None:
+            return self.allocator.malloc(size, stream, hint)
+        if hint is None and (not self.recording.is_expandable or tempting.address == address):
             return self.allocator.malloc(size, stream, hint)
         taken = grow(self.heap, tempting.home, wanted, hint)
         hidden: list[Block] = []
@@ -248,11 +252,16 @@ class _Run:
         # The driver had it: a memory fraction was in the way, which no snapshot tells.
         return self.allocator.memory_stats()["reserved_bytes.all.peak"]
 
+    def _may_have_waited(self, index: int, hint: int | None) -> bool:
+        """Tell whether the free before an allocation may be one that was waited for."""
+        flushed = index > 0 and self.recording.events[index - 1][0] == SEGMENT_UNMAP
+        return (flushed or hint is not None) and self._has_just_freed(index)
+
     def _has_just_freed(self, index: int) -> bool:
-        """Tell whether what came last, releases left out, is a free: perhaps one waited for."""
-        released = {SEGMENT_FREE, SEGMENT_UNMAP}
+        """Tell whether what came last, segments left out, is a free: perhaps one waited for."""
+        segments = {SEGMENT_ALLOC, SEGMENT_MAP, SEGMENT_FREE, SEGMENT_UNMAP}
         before = (e[0] for e in reversed(self.recording.events[max(0, index - 9999) : index]))
-        return next((action for action in before if action not in released), "") == FREE
+        return next((action for action in before if action not in segments), "") == FREE
 
     def _leave(self, index: int, reason: str) -> None:
         if self.left_at is None:

@@ -8,8 +8,7 @@ from typing import Any
 import click
 
 from envkit.cli.command import EnvkitCommand, Terminal, format_options, terminal_options
-from envkit.cli.output import emit, style_of
-from envkit.cli.written import Formats, chosen_format, drawn, of_outcome, write_file
+from envkit.cli.written import Formats, of_outcome, print_format, write_file
 from envkit.compare.compare import Comparison
 from envkit.render.json_ import render_json
 from envkit.render.outcome import Outcome
@@ -59,7 +58,7 @@ def _write(comparison: Comparison, options: dict[str, Any], terminal: Terminal) 
     formats = _formats(comparison)
     if options["output"] is not None:
         write_file(formats, options)
-    emit(drawn(formats, chosen_format(options) or "text", style_of(terminal)))
+    print_format(formats, options, terminal)
 
 
 def _formats(comparison: Comparison) -> Formats:

@@ -52,10 +52,6 @@ def replay_command(**options: Any) -> int:
     proves itself on it: every allocation at its recorded address, the same state at the end.
     HTML and SVG are pictures: memory over the events, and the segments at the peak.
     """
-    from envkit.render.replay_page import (  # noqa: PLC0415 (not for the group's help)
-        render_replay_html,
-        render_replay_svg,
-    )
     from envkit.workflows.replay import (  # noqa: PLC0415 (not for the group's help)
         ReplayRequest,
         exit_code,
@@ -80,14 +76,15 @@ def replay_command(**options: Any) -> int:
 
         return render_replay_text(document, style)
 
-    write_document(
-        document,
-        draw,
-        options,
-        terminal,
-        others={
-            "html": lambda _: render_replay_html(document, found.courses),
-            "svg": lambda _: render_replay_svg(document, found.courses),
-        },
-    )
+    def page(_: Style) -> str:
+        from envkit.render.html.replay import render_replay_html  # noqa: PLC0415 (jinja2)
+
+        return render_replay_html(document, found.courses)
+
+    def picture(_: Style) -> str:
+        from envkit.render.replay_picture import render_replay_svg  # noqa: PLC0415 (as above)
+
+        return render_replay_svg(document, found.courses)
+
+    write_document(document, draw, options, terminal, others={"html": page, "svg": picture})
     return exit_code(document, request, must_fit=options["must_fit"])

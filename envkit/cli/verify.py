@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from envkit.cli.command import EnvkitCommand, Terminal, format_options, terminal_options
-from envkit.cli.output import emit, style_of
+from envkit.cli.output import style_of
 from envkit.cli.progress import progress
 from envkit.cli.verify_options import LIVE_ONLY, verify_options
-from envkit.cli.written import Formats, chosen_format, drawn, in_repository, of_outcome
+from envkit.cli.written import Formats, in_repository, of_outcome, print_format
 from envkit.errors import UsageError
 from envkit.model.report import Report
 from envkit.render.json_ import render_json
@@ -54,7 +54,7 @@ def command(**options: Any) -> int:
         destination = choose_destination(options["output"], report.label)
         save_report(report, render_json(report), destination)
     formats = _formats(report, saved=options["from_"] is not None)
-    emit(drawn(formats, chosen_format(options) or "text", style_of(terminal)))
+    print_format(formats, options, terminal)
     return 0 if options["exit_zero"] else report.verdict.exit_code
 
 

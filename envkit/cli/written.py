@@ -52,15 +52,22 @@ def write_document(
     """
     formats: Formats = {"text": draw, "json": lambda _: render_json(document), **(others or {})}
     if options["output"] is None:
-        emit(drawn(formats, chosen_format(options) or "text", style_of(terminal)))
+        print_format(formats, options, terminal)
         return
     write_file(formats, options)
+    add_summary(formats, options)
+
+
+def print_format(formats: Formats, options: dict[str, Any], terminal: Terminal) -> None:
+    """Write to stdout what `--format` asks for, else text; annotations come with a summary."""
+    emit(formats[chosen_format(options) or "text"](style_of(terminal)))
+    add_summary(formats, options)
 
 
 def write_file(formats: Formats, options: dict[str, Any]) -> None:
     """Write the file that `-o` names, in the format of its ending unless `--format` says one."""
     name = wanted_format(options, formats)
-    write_atomically(Path(options["output"]), drawn(formats, name, Style()).encode())
+    write_atomically(Path(options["output"]), formats[name](Style()).encode())
 
 
 def wanted_format(options: dict[str, Any], names: Container[str]) -> str:
@@ -78,12 +85,19 @@ def chosen_format(options: dict[str, Any]) -> str | None:
     return "json" if options["as_json"] else options["format_"]
 
 
-def drawn(formats: Formats, name: str, style: Style) -> str:
-    """Draw one format; annotations come with a step summary where GitHub has a place for it."""
-    text = formats[name](style)
-    if name == "github" and os.environ.get(SUMMARY_VARIABLE):
-        _add_to_summary(Path(os.environ[SUMMARY_VARIABLE]), formats["markdown"](style))
-    return text
+def add_summary(formats: Formats, options: dict[str, Any]) -> None:
+    """Append Markdown to GitHub's step summary, where annotations were asked for and it has one.
+
+    That it cannot be written changes nothing of the answer.
+    """
+    place = os.environ.get(SUMMARY_VARIABLE)
+    if chosen_format(options) != "github" or not place:
+        return
+    try:
+        with Path(place).open("a", encoding="utf-8") as file:
+            file.write(formats["markdown"](Style()) + "\n")
+    except OSError as error:
+        complain(f"envkit: the step summary was not written: {error.strerror or error}")
 
 
 def of_outcome(make: Callable[[], Outcome]) -> dict[str, Callable[[Style], str]]:
@@ -118,12 +132,3 @@ def in_repository(outcome: Outcome) -> Outcome:
     from envkit.workflows.places import PlaceFinder  # noqa: PLC0415
 
     return placed(outcome, PlaceFinder(os.environ, current_folder()).find)
-
-
-def _add_to_summary(path: Path, markdown: str) -> None:
-    """Append to the summary; that it cannot be written changes nothing of the answer."""
-    try:
-        with path.open("a", encoding="utf-8") as file:
-            file.write(markdown + "\n")
-    except OSError as error:
-        complain(f"envkit: the step summary was not written: {error.strerror or error}")

@@ -13,7 +13,7 @@ from envkit.compare.layer import Collector, Kind, LayerResult, Lost
 from envkit.compare.peaks import CONTEXT_TOLERANCE_BYTES, take_near, take_peaks
 from envkit.compare.streams import is_stream, shape
 from envkit.model.documents import Comparable
-from envkit.model.fingerprint import DIGEST_LAYERS, LAYERS, Fingerprint, Layer, ProbeResult
+from envkit.model.fingerprint import DIGEST_LAYERS, LAYERS, Layer, ProbeResult
 
 #: Values of the context that change from minute to minute.
 _VOLATILE: Final = frozenset({"free_bytes"})
@@ -49,7 +49,7 @@ def _compare_layer(layer: Layer, ground: Ground) -> LayerResult:
             values = [v if isinstance(v, Lost) else _LEFT_OUT for v in values]
         _TAKE[layer](collector, name, values, kind)
     if layer in DIGEST_LAYERS:
-        _take_digest(collector, layer, ground.fingerprints, kind)
+        _take_digest(collector, layer, ground, kind)
     return _partly(collector.finish(comparable))
 
 
@@ -154,13 +154,14 @@ def _same_result(one: ProbeResult, other: ProbeResult) -> bool:
     return one.digest == other.digest and one.values == other.values
 
 
-def _take_digest(
-    collector: Collector, layer: Layer, fingerprints: Sequence[Fingerprint | None], kind: Kind
-) -> None:
-    """Compare the digests of whole layers where every probe agreed: they must agree too."""
-    if collector.moved or len({one.suite.name for one in fingerprints if one is not None}) > 1:
+def _take_digest(collector: Collector, layer: Layer, ground: Ground, kind: Kind) -> None:
+    """Compare the digests of whole layers where every probe agreed: they must agree too.
+
+    Not those of different suites, nor of different challenges: these have other probes in them.
+    """
+    if collector.moved or not (ground.same_suite and ground.same_challenge):
         return
-    digests = [None if one is None else one.digests.get(layer) for one in fingerprints]
+    digests = [None if one is None else one.digests.get(layer) for one in ground.fingerprints]
     if None not in digests and len(set(digests)) > 1:
         collector.differ("digest", digests, kind=kind)
 

@@ -11,6 +11,23 @@ GET_AGAIN: Final = (
 )
 
 
+def text_of(content: bytes, *, origin: str, limit_bytes: int, next_step: str = GET_AGAIN) -> str:
+    """Return the text of a file.
+
+    Raises:
+        InputError: it is larger than the limit, or not UTF-8.
+
+    """
+    if len(content) > limit_bytes:
+        reason = f"{len(content)} bytes are more than {limit_bytes}"
+        raise invalid(origin, None, reason, next_step=next_step)
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        reason = f"it is not UTF-8: {error.reason}"
+        raise invalid(origin, None, reason, next_step=next_step) from error
+
+
 def invalid(
     origin: str, line: int | None, reason: str, *, next_step: str = GET_AGAIN
 ) -> InputError:

@@ -9,7 +9,7 @@ import msgspec
 
 from envkit.errors import InputError
 from envkit.model.conda_lock import PACKAGE_FILE, CondaLock, LockedPackage
-from envkit.model.invalid_file import invalid
+from envkit.model.invalid_file import invalid, text_of
 from envkit.model.lock_head import read_head
 from envkit.model.lock_lines import read_packages
 
@@ -34,12 +34,7 @@ def read_conda_lock(content: bytes, *, origin: str) -> CondaLock:
             the line or the path to the value, such as `package[3].hash.md5`.
 
     """
-    if len(content) > MAX_LOCK_BYTES:
-        raise invalid(origin, None, f"{len(content)} bytes are more than {MAX_LOCK_BYTES}")
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise invalid(origin, None, f"it is not UTF-8: {error.reason}") from error
+    text = text_of(content, origin=origin, limit_bytes=MAX_LOCK_BYTES)
     lock = _by_lines(text, origin) or _by_yaml(text, origin)
     _check(lock, origin)
     return lock

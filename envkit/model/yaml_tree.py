@@ -23,7 +23,7 @@ _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _BREAK: Final = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
 
 
-class Scalar(msgspec.Struct, frozen=True, kw_only=True):
+class Scalar(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A single value, as it is written."""
 
     text: str
@@ -61,6 +61,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     depth: int
     nodes: int
     next_step: str
+    rests: bool = False
+    """Whether what follows a value on its line is kept: it takes as long as the value."""
 
 
 def read_tree(text: str, *, origin: str, limits: Limits) -> Node | None:
@@ -71,7 +73,7 @@ def read_tree(text: str, *, origin: str, limits: Limits) -> Node | None:
             or tag, a key twice; the message has the line.
 
     """
-    builder = _Builder(origin, _BREAK.split(text), limits)
+    builder = _Builder(origin, _BREAK.split(text) if limits.rests else [], limits)
     try:
         for event in yaml.parse(text, Loader=_LOADER):  # events: no object is made
             builder.take(event)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from envkit.allocator.course import Course, Moment
-from envkit.model.documents import ReplayDevice, ReplaySetting
+from envkit.model.documents import Replay, ReplayDevice, ReplaySetting
 from envkit.render.replay_words import blocks, conf_name, headline, size_text
 from envkit.render.svg import (
     Bar,
@@ -18,12 +18,26 @@ from envkit.render.svg import (
     bar_chart,
     bytes_of_row,
     segment_map,
+    stacked,
     step_chart,
 )
 
 #: Curves in one chart: allocated, and reserved under so many settings.
 _MOST_SETTINGS: Final = 5
 _MOST_MARKS: Final = 20
+
+
+def render_replay_svg(document: Replay, courses: Sequence[Sequence[Course]]) -> str:
+    """Return one picture with the figures of every device.
+
+    Args:
+        document: the answers.
+        courses: for each device, for each of its settings.
+
+    """
+    every = zip(document.devices, courses, strict=True)
+    figures = [figure for device, own in every for figure in figures_of(device, own)]
+    return stacked(figures, title=f"Memory of {document.source}")
 
 
 def figures_of(device: ReplayDevice, courses: Sequence[Course]) -> Iterator[Figure]:

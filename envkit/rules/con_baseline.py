@@ -6,12 +6,19 @@ from collections.abc import Iterable
 
 from envkit.model.facts import BaselineComparison
 from envkit.model.finding import Evidence, Severity
-from envkit.model.observed import value_of
+from envkit.model.observed import NOT_RECORDED, value_of
 from envkit.rules.outcome import Fired, Outcome, fix, passed, seen, skipped, undecided
 from envkit.rules.rule import Rule
 from envkit.rules.subject import Subject
 
 _BY_USER = "--against"
+
+
+def _not_named(subject: Subject) -> Outcome | None:
+    """Skip for what was recorded before there was such a comparison: none was asked for."""
+    if subject.facts.contract.baselines != NOT_RECORDED:
+        return None
+    return skipped("no measured report was named")
 
 
 def _con013(subject: Subject) -> Outcome:
@@ -59,6 +66,7 @@ CON013 = Rule(
     severity=Severity.ERROR,
     varies="a warning for a report that only the spec names, without --strict",
     check=_con013,
+    gate=_not_named,
     reads=("contract.baselines",),
     url="https://docs.pytorch.org/docs/stable/notes/randomness.html",
 )

@@ -10,6 +10,7 @@ from envkit.rules.con_evidence import (
     MOST_LISTED,
     command,
     count,
+    count_are,
     get_locked,
     listed,
     lock_source,
@@ -52,8 +53,8 @@ def _con006(subject: Subject) -> Outcome:
             f"make the environment afresh{rest}.",
             _again(subject, problems),
         ),
-        title=f"{count(number, 'file')} {'is' if number == 1 else 'are'} not as installed: "
-        f"{problems[0].path}",
+        title=f"{count_are(number, 'file')} not as installed: "
+        f"{problems[0].path}{' ...' if number > 1 else ''}",
     )
 
 
@@ -221,9 +222,10 @@ def _con010(subject: Subject) -> Outcome:
         reason=f"{count(len(found), 'package')} from defaults",
         evidence=listed(found, lambda one: seen(one.name, said(one), "conda-meta")),
         fix=fix(
-            "Make the environment afresh without that channel: its packages are built apart from "
-            "conda-forge's, and its terms ask larger organisations for a licence.",
-            "conda env create --override-channels -f SPEC",
+            "Add `nodefaults` to the channels of the spec, and make the environment afresh: what "
+            "defaults has is built apart from conda-forge's packages, and its terms ask larger "
+            "organisations for a licence.",
+            "conda env create -f SPEC",
         ),
         title=f"{count(len(found), 'package')} from the channel defaults, which was not asked for",
     )
@@ -300,7 +302,7 @@ def _con012(subject: Subject) -> Outcome:
     number = value_of(files.foreign_count) or len(foreign)
     started = [one for one in foreign if one.endswith((".pth", "/sitecustomize.py"))]
     first = (*started, *(one for one in foreign if one not in started))
-    at_start = ", which run whenever Python starts" if started else ""
+    at_start = ", run whenever Python starts" if started else ""
     return Fired(
         reason=f"{number} of nobody",
         evidence=listed(first, lambda one: seen("of no package", one, source_of(files.foreign))),

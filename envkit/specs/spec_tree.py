@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from envkit.errors import InputError
-from envkit.model.invalid_file import invalid
+from envkit.model.invalid_file import invalid, text_of
 from envkit.model.yaml_tree import Limits, Node, read_tree
 
 MAX_BYTES: Final = 1 << 20
 _NEXT_STEP: Final = (
     "Correct the file; `conda env create` would not read it either, or not as meant."
 )
-LIMITS: Final = Limits(depth=16, nodes=50_000, next_step=_NEXT_STEP)
+LIMITS: Final = Limits(depth=16, nodes=50_000, next_step=_NEXT_STEP, rests=True)
 
 
 def read_spec_tree(content: bytes, *, origin: str) -> Node | None:
@@ -22,12 +22,7 @@ def read_spec_tree(content: bytes, *, origin: str) -> Node | None:
         InputError: larger than `MAX_BYTES`, not UTF-8, or refused by `read_tree`.
 
     """
-    if len(content) > MAX_BYTES:
-        raise wrong_spec(origin, None, f"it is larger than {MAX_BYTES >> 10} KiB")
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise wrong_spec(origin, None, f"it is not UTF-8: {error.reason}") from error
+    text = text_of(content, origin=origin, limit_bytes=MAX_BYTES, next_step=_NEXT_STEP)
     return read_tree(text, origin=origin, limits=LIMITS)
 
 

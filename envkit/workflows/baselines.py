@@ -99,7 +99,7 @@ def _read(name: str) -> Side:
         message = f"{name} is no report that was measured: it has no fingerprint."
         raise InputError(message, next_step=step)
     must_hold(side.fingerprint)
-    return msgspec.structs.replace(side, label=name)
+    return msgspec.structs.replace(side, label=path.stem)
 
 
 def _path(name: str) -> Path:

@@ -24,6 +24,7 @@ from envkit.model.fingerprint import (
 )
 from envkit.model.observed import Known, NotApplicable, Observed, Unreadable
 from envkit.probes.bounds import MAX_NAME_CHARS, why_unbearable
+from envkit.probes.child import challenge as challenged
 from envkit.probes.child.membership import SUITES
 from envkit.probes.events import Probe, SuiteStart
 from envkit.probes.launch import ChildRun
@@ -39,6 +40,9 @@ from envkit.workflows.peak_replay import replay_peaks
 #: Most that the probes of a report may take: it must stay one that can be read again.
 MAX_VALUES_BYTES: Final = 8 << 20
 MAX_CONFOUND_BYTES: Final = 1 << 12
+#: Families whose peaks a replay from nothing cannot give: a user's own step may hold memory from
+#: before, and a captured graph has a pool of its own, which the recording does not tell.
+_NOT_REPLAYED: Final = frozenset({"call", "graphs"})
 #: Layers of the short memory digest.
 MEMORY_LAYERS: Final[tuple[Layer, ...]] = ("allocator", "tensors", "workspaces")
 
@@ -61,7 +65,7 @@ def build_fingerprint(
     key = _key(run.key)
     if key is None:
         return None
-    said = [*_bearable(run.probes), *_unreported(run, run.suite, key)]
+    said = [*_bearable(run.probes), *_unreported(run, run.suite, key, challenge)]
     probes = sorted(said, key=lambda one: one.name)
     total_bytes = _total_bytes(probes)
     results = {
@@ -140,7 +144,7 @@ def _changes(fingerprint: Fingerprint) -> Iterator[str]:
         yield "short"
 
 
-def _unreported(run: ChildRun, suite: SuiteStart, key: Key) -> list[Probe]:
+def _unreported(run: ChildRun, suite: SuiteStart, key: Key, challenge: str | None) -> list[Probe]:
     """Return as failed the probes that a child promised and, having ended early, never reported.
 
     Left out, they would be no lack, and a layer would get a digest over the others.
@@ -159,7 +163,7 @@ def _unreported(run: ChildRun, suite: SuiteStart, key: Key) -> list[Probe]:
             depends_on=member.depends_on,
             optional=member.optional,
         )
-        for member in SUITES[suite.name].probes[kind]
+        for member in (*SUITES[suite.name].probes[kind], *challenged.probes(challenge, kind))
         if member.name in missing
     ]
 
@@ -284,6 +288,8 @@ def _peaks(probe: Probe, key: Key, total_bytes: int) -> ProbeResult:
     """Add the model's replay of the run whose peaks and requests were kept."""
     plain = _plain(probe, probe.reason)
     if probe.values is None or probe.status not in {"exact", "unstable"}:
+        return plain
+    if probe.family in _NOT_REPLAYED:
         return plain
     answer = replay_peaks(probe.values, probe.observed, key, total_bytes)
     reason = "; ".join(filter(None, (plain.reason, answer.reason)))

@@ -36,7 +36,7 @@ def make_nonce() -> str:
     """
     while True:
         nonce = f"01{int(time.time()):08x}{secrets.token_hex(16)}"
-        if not _depends_on_addresses(nonce):
+        if not depends_on_addresses(nonce):
             return nonce
 
 
@@ -60,16 +60,17 @@ def parse_duration(text: str) -> int:
     return int(found[1]) * _UNIT_S[found[2]]
 
 
-def _depends_on_addresses(nonce: str) -> bool:
+def depends_on_addresses(nonce: str) -> bool:
+    """Say whether the counters of a challenge's random trace depend on where segments lie."""
     operations = random_trace(seed_from(nonce))
     walks = []
     for layout in range(_LAYOUTS):
-        model = CachingAllocator(total_memory=_TOTAL_BYTES, addresses=_Shuffled(layout))
+        model = CachingAllocator(total_memory=_TOTAL_BYTES, addresses=ShuffledAddresses(layout))
         walks.append(carry_out(operations, model, _TOTAL_BYTES, OutOfMemory).steps)
     return any(walk != walks[0] for walk in walks[1:])
 
 
-class _Shuffled(AddressSpace):
+class ShuffledAddresses(AddressSpace):
     """Gives out slots of address space up, down and in two mixed orders."""
 
     __slots__ = ("_given", "_step")

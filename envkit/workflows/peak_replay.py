@@ -21,8 +21,6 @@ FIGURES: Final[Mapping[str, str]] = {
     "reserved_bytes": "reserved_bytes.all.peak",
     "segments": "segment.all.peak",
 }
-
-
 #: The model needs a segment where torch did not: what it says of an address that is taken.
 _LEFT: Final = "another segment is there"
 

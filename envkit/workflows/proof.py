@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -65,7 +66,7 @@ def sign(report: str, key: str, output: str | None, environ: Mapping[str, str]) 
     """
     content = _read(report, _REPORT)
     _report_of(content, report)
-    if not Path(key).is_file():
+    if not os.path.isfile(key):  # noqa: PTH113 (a folder that may not be read raises in Path)
         message = f"{key} cannot be read: there is no such file."
         raise InputError(message, next_step="`ssh-keygen -t ed25519 -f KEY` makes one.")
     keygen = SshKeygen(environ)

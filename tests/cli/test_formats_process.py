@@ -138,6 +138,17 @@ def test_a_summary_that_cannot_be_written_changes_nothing(repository: Path) -> N
     assert "step summary was not written" in done.stderr
 
 
+def test_the_summary_is_written_once_where_a_file_is_too(repository: Path) -> None:
+    summary = repository / "summary.md"
+    files = ("envs/c.conda-lock.yml", "envs/c.conda-lock.yml")
+    run_envkit(
+        *("diff", *files, "-o", "a.txt", "--format", "github"),
+        cwd=repository,
+        GITHUB_STEP_SUMMARY=str(summary),
+    )
+    assert summary.read_text(encoding="utf-8").count("### Same") == 1
+
+
 def test_other_formats_write_no_summary(repository: Path) -> None:
     summary = repository / "summary.md"
     run_envkit("lint", "envs/environment.yml", cwd=repository, GITHUB_STEP_SUMMARY=str(summary))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -150,9 +151,9 @@ def test_a_challenge_that_is_stale_or_not_answered_is_refused(
 def test_an_old_report_that_is_made_to_name_the_challenge_is_refused(desk: Desk) -> None:
     nonce = make_nonce()
     path = desk.folder / "report.json"
-    old = path.read_text()
-    path.write_text(old.replace('"challenge": null', f'"challenge": "{nonce}"'))
-    assert nonce in path.read_text()
+    document = json.loads(path.read_text("utf-8"))
+    document["fingerprint"]["challenge"] = nonce
+    path.write_text(json.dumps(document), encoding="utf-8")
     desk.sign()
     assert "was not seeded with it" in desk.check("--challenge", nonce).reason
     assert "another challenge" in desk.check("--challenge", make_nonce()).reason
@@ -161,9 +162,13 @@ def test_an_old_report_that_is_made_to_name_the_challenge_is_refused(desk: Desk)
 @needs_ssh
 def test_a_file_that_is_no_report_is_not_signed_and_not_believed(desk: Desk) -> None:
     path = desk.folder / "report.json"
-    path.write_text(path.read_text().replace("715284480", "715284481"))  # a peak: in no digest
+    document = json.loads(path.read_text("utf-8"))
+    layers = document["fingerprint"]["layers"]
+    layers["peaks"]["vit.bf16.peaks"]["values"]["segments"] += 1  # in no digest
+    path.write_text(json.dumps(document), encoding="utf-8")
     assert desk.sign().returncode == 0
-    path.write_text(path.read_text().replace("37632", "37633"))  # a request: in one
+    layers["tensors"]["vit.bf16.tensors"]["values"]["requests"][0] += 1  # in one
+    path.write_text(json.dumps(document), encoding="utf-8")
     refused = desk.sign()
     assert refused.returncode == 2
     assert "does not hold" in refused.stderr
@@ -287,3 +292,26 @@ def test_errors_are_json_where_json_is_asked_for() -> None:
     done = run_envkit("proof", "check", "nothing.json", "--signers", "s", "--json")
     assert done.returncode == 2
     assert json.loads(done.stdout)["schema"] == "envkit.error/1"
+
+
+@needs_ssh
+def test_a_challenge_that_was_answered_is_valid_for_it_and_for_no_other(desk: Desk) -> None:
+    pytest.importorskip("torch")
+    nonce = make_nonce()
+    reports: list[Any] = []
+    for more in ((), ("--challenge", nonce)):
+        options = ("--python", sys.executable, "--device", "cpu", "--suite", "quick")
+        done = run_envkit("verify", *options, *more, "-o", "report.json", cwd=desk.folder)
+        assert done.returncode == 0, done.stderr
+        reports.append(json.loads((desk.folder / "report.json").read_text("utf-8"))["fingerprint"])
+    desk.sign()
+    assert desk.check("--challenge", nonce).status == "valid"
+    assert "another challenge" in desk.check("--challenge", make_nonce()).reason
+    plain, challenged = reports
+    assert (plain["challenge"], challenged["challenge"]) == (None, nonce)
+    assert plain["digests"]["tensors"] == challenged["digests"]["tensors"]
+    assert plain["digests"]["numerics"] != challenged["digests"]["numerics"]
+    exercises = [one["layers"]["allocator"] for one in reports]
+    moved = {name for name, one in exercises[0].items() if one != exercises[1][name]}
+    assert moved == {"exercises.random_trace"}
+    assert "numerics.challenge" in challenged["layers"]["numerics"]

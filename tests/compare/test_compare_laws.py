@@ -344,3 +344,14 @@ def test_peaks_that_only_addresses_set_apart_are_the_same(
     assert document.agreement["peaks"] == answer
     shown = [row for row in document.differences if row.layer == "peaks"]
     assert len(shown) == 2
+
+
+def test_another_challenge_moves_no_layer_but_the_one_that_it_seeds() -> None:
+    other = copy.deepcopy(BASE)
+    other["challenge"] = "ab" * 8
+    trace = other["layers"]["allocator"]["exercises.random_trace"]
+    trace["values"]["steps"] = trace["values"]["steps"][:-1]
+    document = compare((side("one"), side("other", seal(other)))).document
+    assert document.agreement["allocator"] == "same"
+    assert document.agreement["tensors"] == "same"
+    assert document.agreement["numerics"] == "not_comparable"

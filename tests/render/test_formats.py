@@ -173,3 +173,11 @@ def test_markdown_shows_text_as_it_is() -> None:
     assert "<script>" not in folded(HOSTILE, "")
     assert code("a ``b`` c") == "``` a ``b`` c ```"
     assert code("x") == "`x`"
+
+
+def test_a_warning_fails_a_file_only_where_warnings_fail() -> None:
+    warning = tuple(one for one in LINT.findings if one.code == "SPC008")
+    document = msgspec.structs.replace(LINT, findings=warning, unread=())
+    for exit_code, status in ((0, "passed"), (1, "failed")):
+        outcome = lint_outcome(document, LINTED, exit_code=exit_code)
+        assert [case.status for case in outcome.cases] == [status, "passed", "passed", "passed"]

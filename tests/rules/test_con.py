@@ -34,7 +34,7 @@ from envkit.model.facts import (
     SpecVariable,
 )
 from envkit.model.finding import Severity, Status
-from envkit.model.observed import Absent, Known
+from envkit.model.observed import NOT_RECORDED, Absent, Known
 
 
 def package(name: str, version: str = "1.0", build: str = "h0_0", **more: Any) -> CondaPackage:
@@ -223,6 +223,7 @@ CASES: list[tuple[str, Status, dict[str, Any]]] = [
     ("CON013", UNKNOWN, {"contract_baselines": (held("incomplete"),)}),
     ("CON013", UNKNOWN, {"contract_baselines": UNREADABLE}),
     ("CON013", SKIP, {"contract_baselines": ()}),
+    ("CON013", SKIP, {"contract_baselines": NOT_RECORDED}),
     ("CON013", SKIP, {"contract_baselines": NOT_APPLICABLE}),
     ("CON012", PASS, {"files_foreign": ()}),
     ("CON012", FAIL, {"files_foreign": ("lib/a.pth",), "files_foreign_count": 1}),

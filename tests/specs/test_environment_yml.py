@@ -132,7 +132,7 @@ def test_a_hostile_comment_is_no_work(piece: str) -> None:
 
 
 def test_too_large_is_refused_unread() -> None:
-    with pytest.raises(InputError, match="larger than"):
+    with pytest.raises(InputError, match="bytes are more than"):
         read_spec(b"#" * (MAX_BYTES + 1), origin="x.yml")
 
 

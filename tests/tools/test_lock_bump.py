@@ -195,6 +195,13 @@ def test_every_input_reaches_a_step() -> None:
         assert "inputs." + name + " }}" in used
 
 
+def test_the_action_has_the_shape_that_github_wants() -> None:
+    pytest.importorskip("check_jsonschema", reason="check-jsonschema is not installed")
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema"]
+    command += ["vendor.github-actions", str(ROOT / "action.yml")]
+    assert subprocess.run(command, check=False, timeout=60).returncode == 0
+
+
 def test_shellcheck_finds_nothing_in_the_steps() -> None:
     shellcheck = shutil.which("shellcheck")
     if shellcheck is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -33,12 +34,20 @@ def h200() -> Report:
     return codec.decode(PATH.read_bytes(), Report, origin=NAME)
 
 
-def changed(path: Path, old: str, new: str) -> Path:
-    """Write the baseline with something else in it, digests left as they are."""
-    text = PATH.read_text("utf-8")
-    assert old in text
-    path.write_text(text.replace(old, new), encoding="utf-8")
+def changed(path: Path, *keys: str, by: int) -> Path:
+    """Write the baseline with one number of its fingerprint changed, digests left as they are."""
+    document = json.loads(PATH.read_text("utf-8"))
+    inner: Any = document["fingerprint"]
+    for key in keys[:-1]:
+        inner = inner[key]
+    at = keys[-1] if isinstance(inner, dict) else 0
+    inner[at] += by
+    path.write_text(json.dumps(document), encoding="utf-8")
     return path
+
+
+PEAK = ("layers", "peaks", "resnet.bf16.peaks", "values", "reserved_bytes")
+REQUEST = ("layers", "tensors", "vit.bf16.tensors", "values", "requests", "first")
 
 
 def judge(file: Path, against: str) -> Report:
@@ -60,7 +69,7 @@ def test_a_baseline_agrees_with_itself_by_name_and_by_path(tmp_path: Path) -> No
 
 
 def test_a_layer_that_differs_fails_and_stays_failed_when_judged_again(tmp_path: Path) -> None:
-    other = changed(tmp_path / "other.json", '"reserved_bytes": 780140544', '"reserved_bytes": 1')
+    other = changed(tmp_path / "other.json", *PEAK, by=1 << 30)
     report = judge(other, NAME)
     assert report.verdict.exit_code == 1
     assert "CON013" in report.verdict.headline
@@ -73,7 +82,7 @@ def test_a_layer_that_differs_fails_and_stays_failed_when_judged_again(tmp_path:
 
 
 def test_what_cannot_be_compared_leaves_the_verdict_open(tmp_path: Path) -> None:
-    other = changed(tmp_path / "other.json", '"version": 1\n', '"version": 2\n')
+    other = changed(tmp_path / "other.json", "suite", "version", by=1)
     report = judge(other, NAME)
     assert report.verdict.exit_code == 3
     assert "CON013" in report.verdict.headline
@@ -124,7 +133,7 @@ def test_what_was_not_measured_is_no_yardstick(tmp_path: Path, content: str, sai
 
 
 def test_a_baseline_that_was_changed_afterwards_is_refused(tmp_path: Path) -> None:
-    path = changed(tmp_path / "changed.json", "37632", "37633")
+    path = changed(tmp_path / "changed.json", *REQUEST, by=1)
     with pytest.raises(InputError, match="does not hold"):
         find_yardsticks(str(path))
 

@@ -9,12 +9,15 @@ from envkit.allocator import CachingAllocator, OutOfMemory
 from envkit.model.facts import RequestFacts
 from envkit.model.fingerprint import Fingerprint, Layers, ProbeResult
 from envkit.model.observed import Known, NotApplicable, Unreadable, value_of
+from envkit.probes.child.challenge import seed_from
+from envkit.probes.child.exercises.catalogue import random_trace
 from envkit.probes.child.exercises.operations import carry_out
 from envkit.probes.child.membership import SUITES
 from envkit.probes.events import ChildError, Probe, SuiteStart
 from envkit.probes.launch import Crashed
 from envkit.workflows.conclude import how_probes_went
 from envkit.workflows.fingerprint import build_fingerprint, conformity_of
+from envkit.workflows.nonce import ShuffledAddresses, depends_on_addresses
 
 SETTINGS = {"PYTORCH_CUDA_ALLOC_CONF": "", "expandable_segments": False}
 TOTAL_BYTES = 80 << 30
@@ -211,8 +214,62 @@ def test_peaks_that_did_not_repeat_are_replayed_as_the_run_that_was_recorded() -
     assert result.values == {"spread": spread}
 
 
+def test_peaks_that_did_not_start_from_nothing_are_not_replayed() -> None:
+    result = with_peaks(family="call").layers.peaks["vit.bf16.peaks"]
+    assert (result.conforms, result.replay) == (None, None)
+
+
 def test_peaks_without_a_recording_say_so_and_accuse_nobody() -> None:
     found = with_peaks(observed=None)
     result = found.layers.peaks["vit.bf16.peaks"]
     assert (result.conforms, result.reason) == (None, "the requests were not recorded")
     assert value_of(conformity_of(found)) is True
+
+
+def scattered(layout: int) -> tuple[list[list[Any]], dict[str, Any], dict[str, Any]]:
+    """Return a trace whose counters depend on addresses, and what an allocator answers to it."""
+    nonce = next(f"{n:08x}" for n in range(60) if depends_on_addresses(f"{n:08x}"))
+    operations = random_trace(seed_from(nonce))
+    model = CachingAllocator(
+        total_memory=TOTAL_BYTES, version=(2, 9), addresses=ShuffledAddresses(layout)
+    )
+    walk = carry_out(operations, model, TOTAL_BYTES, OutOfMemory)
+    observed = {"total_memory_bytes": TOTAL_BYTES, "addresses": walk.addresses}
+    return operations, {"steps": walk.steps}, observed
+
+
+@pytest.mark.parametrize("layout", range(4))
+def test_a_trace_of_a_challenge_conforms_wherever_the_driver_put_its_segments(layout: int) -> None:
+    operations, values, observed = scattered(layout)
+    found = exercise(operations=operations, values=values, observed=observed)
+    assert found.layers.allocator["exercises.streams"].conforms is True
+
+
+def test_without_the_addresses_such_a_trace_would_accuse_a_machine() -> None:
+    answers = []
+    for layout in range(4):
+        operations, values, observed = scattered(layout)
+        del observed["addresses"]
+        found = exercise(operations=operations, values=values, observed=observed)
+        answers.append(found.layers.allocator["exercises.streams"].conforms)
+    assert set(answers) == {True, False}
+
+
+def test_addresses_that_cannot_be_say_where_the_model_needed_a_segment() -> None:
+    operations = [["malloc", 0, 2 << 20, 0], ["malloc", 1, 30 << 20, 0]]
+    model = CachingAllocator(total_memory=TOTAL_BYTES, version=(2, 9))
+    walk = carry_out(operations, model, TOTAL_BYTES, OutOfMemory)
+    observed = {"total_memory_bytes": TOTAL_BYTES, "addresses": [1 << 40, 1 << 40]}
+    found = exercise(operations=operations, values={"steps": walk.steps}, observed=observed)
+    result = found.layers.allocator["exercises.streams"]
+    assert result.conforms is False
+    assert "the model needs a segment" in result.reason
+
+
+def test_a_challenge_has_its_own_probe_even_if_the_child_never_told_of_it() -> None:
+    suite = SuiteStart(name="quick", version=1, seed=1, probes=(*NAMES, "numerics.challenge"))
+    run = child_run(suite=suite, key=key(), probes=WHOLE)
+    found = build_fingerprint(run, challenge="ab" * 8, processor=None)
+    assert found is not None
+    assert found.challenge == "ab" * 8
+    assert found.layers.numerics["numerics.challenge"].status == "failed"

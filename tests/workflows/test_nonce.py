@@ -38,10 +38,10 @@ def test_a_trace_that_leaves_a_choice_to_addresses_is_not_given_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Of the first 60 numbers 2 lead to such a trace, by the model."""
-    choosing = [n for n in range(60) if nonce._depends_on_addresses(f"{n:08x}")]
+    choosing = [n for n in range(60) if nonce.depends_on_addresses(f"{n:08x}")]
     assert 1 <= len(choosing) <= 4
     drawn = iter([True, True, False])
-    monkeypatch.setattr(nonce, "_depends_on_addresses", lambda _: next(drawn))
+    monkeypatch.setattr(nonce, "depends_on_addresses", lambda _: next(drawn))
     make_nonce()
     assert list(drawn) == []
 

@@ -116,6 +116,9 @@ def test_nothing_is_said_where_nothing_was_recorded_counted_or_modelled() -> Non
     assert replay_peaks(values, recording, key(), TOTAL).conforms is True
     assert replay_peaks(values, None, key(), TOTAL).reason == "the requests were not recorded"
     assert "caching is off" in replay_peaks({}, recording, key(), TOTAL).reason
+    other = replay_peaks(values, recording, key("backend:cudaMallocAsync"), TOTAL)
+    assert (other.conforms, other.replay) == (None, None)
+    assert "cudaMallocAsync" in other.reason
     assert "describes torch" in replay_peaks(values, recording, key(torch="1.13.1"), TOTAL).reason
 
 

@@ -176,8 +176,7 @@ def _cpu_events(place: Place, work: Callable[[], Any]) -> Tuple[List[streams.Eve
     profiler = place.api.attempt(lambda: profile(profile_memory=True))
     with _need(place, profiler) as running:
         result = work()
-    results = running.kineto_results
-    roots = _need(place, place.api.call(results, "experimental_event_tree"))
+    roots = _need(place, place.api.event_tree(running))
     found: List[Any] = []
     _collect(roots, found)
     found.sort(key=lambda pair: pair[0])
@@ -232,9 +231,7 @@ class _Eye:
     def run(self, work: Callable[[], Any]) -> Any:
         """Run `work` with every operation noted."""
         place = self._place
-        mode = _need(
-            place, place.api.lookup(place.torch, "utils._python_dispatch.TorchDispatchMode")
-        )
+        mode = _need(place, place.api.dispatch_mode(place.torch))
         eye = self
 
         class Eye(mode):  # type: ignore[misc, valid-type]  # the class is torch's, known at run time

@@ -12,13 +12,14 @@ import sys
 import time
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set
 
-from .challenge import seed_from
+from . import challenge
+from .challenge import SEED, seed_from
 from .families import NEED_BYTES, measure_family, probe_event
 from .fork import run_jobs
 from .jobs import Job, Result
 from .membership import SUITES, Probe, Suite
 
-__all__ = ["SUITES", "run"]
+__all__ = ["SEED", "SUITES", "run"]
 
 #: A family takes a few seconds (1.1..1.3 s for a workload on an H200, FINGERPRINT.md); ten times
 #: and more of that is a hang. The request's own limit can be shorter.
@@ -73,7 +74,8 @@ def plan(request: Dict[str, Any]) -> Plan:
         raise ValueError(message)
     suite = SUITES[request["suite"]]
     device = request["device"]
-    members = suite.probes[device.split(":")[0]]
+    kind = device.split(":")[0]
+    members = [*suite.probes[kind], *challenge.probes(request.get("challenge"), kind)]
     wanted = request.get("probes")
     unknown = sorted(set(wanted or ()) - {probe.name for probe in members})
     if unknown:

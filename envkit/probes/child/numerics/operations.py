@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 from torch.nn import functional
 
+from .. import challenge
 from ..place import Place, Unmet
 from .inputs import pattern
 
@@ -211,6 +212,20 @@ def _linalg(place: Place, seed: int) -> Outputs:
     }
 
 
+def _challenge(place: Place, seed: int) -> Outputs:
+    """Run layers whose shapes the seed decides, forwards and backwards."""
+    batch, widths = challenge.shapes(seed)
+    hidden = pattern(place, (batch, widths[0]), seed)
+    weights: List[Any] = []
+    for right in widths[1:]:
+        left = hidden.shape[1]
+        weights.append(pattern(place, (left, right), seed + len(weights) + 1).requires_grad_())
+        hidden = (hidden @ weights[-1] / left).tanh()
+    hidden.square().mean().backward()
+    gradients = {"gradient_{}".format(n): weight.grad for n, weight in enumerate(weights, 1)}
+    return dict(gradients, out=hidden.detach())
+
+
 def _linalg_fp32(place: Place, seed: int) -> Outputs:
     torch = place.torch
     values = pattern(place, (48, 48), seed)
@@ -247,4 +262,5 @@ OPERATIONS: Dict[str, Callable[[Place, int], Outputs]] = {
     "random.dropout": _dropout,
     "linalg": _linalg,
     "linalg.fp32": _linalg_fp32,
+    "challenge": _challenge,
 }
