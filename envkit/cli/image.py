@@ -16,7 +16,7 @@ from envkit.workflows.image import ImageRequest, write_image
 from envkit.workflows.image_options import DEFAULT_BASE, ImageOptions
 
 EXAMPLES = """\
-envkit image vit -o box/                      then: docker compose run --rm vit
+envkit image vit -o box/                      a command, in your code folder
 envkit image notebook --mode jupyter -o box/  needs JUPYTER_TOKEN at the start
 envkit image vit --mode ssh --gpus 0 -o box/  keys only, on port 2222
 envkit image vit --base python@sha256:DIGEST -o box/"""
@@ -42,9 +42,9 @@ envkit image vit --base python@sha256:DIGEST -o box/"""
 @click.option(
     "--base",
     default=DEFAULT_BASE,
-    show_default=True,
     metavar="IMAGE",
-    help="Image to start from, best with its digest: Linux with glibc, Python 3.10 to 3.14, venv.",
+    help="Image to start from, best with its digest; it has glibc, Python 3.10 to 3.14 and venv "
+    f"[{DEFAULT_BASE.rpartition('/')[2]}].",
 )
 @click.option("--platform", metavar="P", help="Platform of the lock [linux-64, if locked].")
 @click.option(
