@@ -32,6 +32,11 @@ OPTIONS = {
         *EVERYWHERE,
     ],
     "create": ["-p, --prefix", "--mirror", "--format", "--json", *EVERYWHERE],
+    "image": [
+        *("--mode", "-o", "--base", "--platform", "--gpus", "--memory", "--cpus", "--code"),
+        *("--port", "--notebooks", "--envkit-wheel", "--force", "--format", "--json"),
+        *EVERYWHERE,
+    ],
     "oom": ["-o", "--format", "--json", *EVERYWHERE],
     "memory": [],
     "proof": [],
