@@ -20,12 +20,17 @@ NEED_BYTES = {
     "gpt": 3000000000,
     "options": 2 << 30,
     "lifetimes": 2 << 30,
+    "checkpointing": 2 << 30,
+    "products": 2 << 30,
+    "convolutions": 2 << 30,
     "numerics": 2 << 30,
     "large": 10000000000,
     "compiled": 3000000000,
     "graphs": 2 << 30,
     "quantised": 2 << 30,
 }
+
+NUMERIC_FAMILIES = ("products", "convolutions", "numerics")
 
 
 def measure_family(args: Dict[str, Any], emit: Any) -> Dict[str, Any]:
@@ -93,7 +98,7 @@ class Family:
             return exercise_probes.measure
         if self._name == "context":
             return self._measure_context
-        if self._name == "numerics":
+        if self._name in NUMERIC_FAMILIES:
             from .numerics import probes as numeric_probes
 
             return numeric_probes.measure
