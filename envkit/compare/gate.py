@@ -102,7 +102,7 @@ def _differs(result: LayerResult, *, named: bool) -> bool:
 
 
 def headline(
-    outcome: Outcome, results: Mapping[str, LayerResult], cause: Cause | None, extra: str
+    outcome: Outcome, results: Mapping[str, LayerResult], causes: Sequence[Cause], extra: str
 ) -> str:
     """Return the answer in one sentence: what agrees, what does not, and why."""
     same = [name for name in ORDER if results[name].agreement == "same"]
@@ -112,8 +112,9 @@ def headline(
         said = ["nothing could be compared"]
     if moved:
         said.append(f"different {_listed([_counted(results[name]) for name in moved])}")
-    if cause is not None:
-        said.append(f"because of {cause.code}, {_lower(cause.title)}")
+    if causes:
+        named = [f"{cause.code}, {_lower(cause.title)}" for cause in causes]
+        said.append(f"because of {', and '.join(named)}")
     if extra:
         said.append(extra)
     if outcome.status == "incomplete" and outcome.unchecked:
