@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
 import msgspec
 
 from envkit.compare.comparability import Ground
+from envkit.compare.facts import TABLES
 from envkit.compare.layer import ORDER, LayerResult
 from envkit.errors import UsageError
 from envkit.model.documents import Cause
@@ -16,6 +18,11 @@ from envkit.model.package_change import count_changes
 
 #: Across GPU models only what torch itself asks for must agree.
 ACROSS_MODELS: Final = ("allocator", "tensors")
+#: Differences of the software that the first sentence names.
+MOST_NAMED: Final = 3
+_LONGEST_NAME: Final = 60
+#: What stands before the name of a flag, a setting or a variable.
+_TABLE: Final = re.compile(rf"^(?:{'|'.join(map(re.escape, TABLES))})\.")
 _ALIASES: Final = {"lock": "packages"}
 
 
@@ -128,8 +135,16 @@ def _counted(result: LayerResult) -> str:
     changes = count_changes(result.differences)
     if changes:
         return f"{result.layer} ({changes})"
+    if result.layer == "software":
+        return f"{result.layer} ({_few(result)})"
     expected = all(one.kind == "expected" for one in result.differences)
     return f"{result.layer} ({number}{', as expected' if expected else ''})"
+
+
+def _few(result: LayerResult) -> str:
+    """Name the settings and versions that differ, or count them where they are many."""
+    names = dict.fromkeys(_TABLE.sub("", one.key)[:_LONGEST_NAME] for one in result.differences)
+    return _listed(list(names)) if len(names) <= MOST_NAMED else str(len(result.differences))
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -159,13 +159,15 @@ def _described(facts: Facts) -> dict[str, Any]:
 def _labelled(sides: Sequence[Side]) -> tuple[Side, ...]:
     """Make labels different from each other: by path where names are the same, else by number."""
     names = Counter(side.label for side in sides)
+    used: set[str] = set()
     taken: Counter[str] = Counter()
     found = []
     for side in sides:
-        label = side.label if names[side.label] == 1 else side.path
-        taken[label] += 1
-        if taken[label] > 1:
-            label = f"{label} ({taken[label]})"
+        wanted = label = side.label if names[side.label] == 1 else side.path
+        while label in used:
+            taken[wanted] += 1
+            label = f"{wanted} ({taken[wanted] + 1})"
+        used.add(label)
         found.append(msgspec.structs.replace(side, label=label))
     return tuple(found)
 

@@ -68,6 +68,27 @@ def test_a_folder_of_reports_and_labels_that_are_the_same(tmp_path: Path) -> Non
     assert [side.label for side in sides] == [str(tmp_path / "a.json"), str(tmp_path / "b.json")]
 
 
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["x", "x", "x"],
+        ["1.json", "x", "x"],
+        ["x", "x", "0.json", "0.json (2)"],
+        ["x (2)", "x", "x"],
+    ],
+)
+def test_labels_are_all_different_whatever_files_call_themselves(
+    labels: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = []
+    for number, label in enumerate(labels):
+        names.append(f"{number}.json")
+        Path(names[-1]).write_text(REPORT.replace('"label": "lab-1"', f'"label": "{label}"'))
+    found = [side.label for side in read_sides(names, {})]
+    assert len(set(found)) == len(labels)
+
+
 def test_a_prefix_is_read_as_one(tmp_path: Path) -> None:
     prefix = tmp_path / "env"
     site = prefix / "lib/python3.12/site-packages/numpy-2.3.1.dist-info"
