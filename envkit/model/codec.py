@@ -55,7 +55,7 @@ def read_json(content: bytes, *, origin: str, most_values: int = MAX_VALUES) -> 
     Args:
         content: the bytes of the file.
         origin: what to call the input in messages.
-        most_values: commas and brackets that it may have; each value costs 100 times its byte.
+        most_values: commas and brackets that it may have: each value becomes an object.
 
     Raises:
         InputError: too large, not JSON, a key twice, NaN, a huge number, half a character.
