@@ -11,7 +11,7 @@ from envkit.model.yaml_tree import Limits, Mapping, Node, Scalar, read_tree
 #: A lock has 25 to 40 values a package: 885 packages on five platforms.
 LIMITS: Final = Limits(depth=32, nodes=200_000, next_step=GET_AGAIN)
 #: A lock has a line or a comma for nearly every value; more of these are not worth a look.
-_MOST_PARTS: Final = 4 * LIMITS.nodes
+_MOST_PARTS: Final = LIMITS.nodes * 3 // 2
 _WORDS: Final = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
 _LONGEST_NUMBER: Final = 20
 
