@@ -18,6 +18,7 @@ from envkit.model.image import Image
 from envkit.model.installed_lock import InstalledLock
 from envkit.model.proof import Proof
 from envkit.model.report import Report
+from envkit.model.strategies import Strategies
 
 FOLDER = Path(__file__).parent.parent / "envkit" / "schemas"
 
@@ -28,6 +29,7 @@ DOCUMENTS: dict[str, type[msgspec.Struct]] = {
     "diff-1": documents.Diff,
     "oom-1": documents.Oom,
     "replay-1": documents.Replay,
+    "strategies-1": Strategies,
     "lint-1": documents.Lint,
     "lock-1": documents.Lock,
     "installed-1": InstalledLock,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import importlib
 import json
+import multiprocessing
 import sys
 import traceback
 from collections.abc import Callable
@@ -20,6 +21,8 @@ from typing import Any
 torch: Any = importlib.import_module("torch")
 
 MIB = 1 << 20
+#: Seconds that a program may take, the beginning of CUDA included.
+LIMIT_S = 30.0
 GROUPS = (
     *("allocation", "segment", "active", "inactive_split", "allocated_bytes", "reserved_bytes"),
     *("active_bytes", "inactive_split_bytes", "requested_bytes"),
@@ -180,7 +183,7 @@ class Machine:
 
 def record(program: str) -> dict[str, Any]:
     """Carry out a program from an empty allocator; a step that fails ends it, and says why."""
-    gc.collect()
+    torch.zeros(1, device="cuda")
     torch.cuda.synchronize()
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
@@ -195,7 +198,7 @@ def record(program: str) -> dict[str, Any]:
         for operation in program.split(";"):
             steps.append(machine.step(operation.strip()))  # noqa: PERF401 (kept where it fails)
     except Exception:  # noqa: BLE001 (what a program may not do is a result too)
-        found["failed"] = traceback.format_exc(limit=-1)
+        found["failed"] = traceback.format_exception_only(*sys.exc_info()[:2])[-1].strip()
     finally:
         while machine.open:
             machine.open.pop().__exit__(None, None, None)
@@ -203,19 +206,41 @@ def record(program: str) -> dict[str, Any]:
     return found
 
 
-def main(path: Path) -> None:
-    """Record every program and write the file."""
+def machine() -> dict[str, Any]:
+    """Return what the recordings were made with."""
     torch.zeros(1, device="cuda")
-    torch.cuda.synchronize()
-    document: dict[str, Any] = {
+    return {
         "torch": torch.__version__,
         "device": torch.cuda.get_device_name(0),
         "total_memory": torch.cuda.get_device_properties(0).total_memory,
-        "programs": {name: record(program) for name, program in PROGRAMS.items()},
     }
+
+
+def in_a_process(task: Callable[..., dict[str, Any]], *words: str) -> dict[str, Any]:
+    """Do a task in a process of its own: a capture that failed spoils what comes after it."""
+    context = multiprocessing.get_context("fork")  # CUDA is not begun here
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=lambda: sender.send(task(*words)))
+    process.start()
+    sender.close()
+    found: dict[str, Any] = {"steps": [], "failed": "no answer"}
+    try:
+        if receiver.poll(LIMIT_S):
+            found = receiver.recv()
+    except EOFError:
+        pass
+    process.kill()
+    process.join()
+    return found
+
+
+def main(path: Path) -> None:
+    """Record every program and write the file."""
+    document = in_a_process(machine)
+    document["programs"] = {name: in_a_process(record, text) for name, text in PROGRAMS.items()}
     path.write_text(json.dumps(document) + "\n")
     for name, found in document["programs"].items():
-        print(name, len(found["steps"]), "steps", found.get("failed", "").strip()[-200:])
+        print(name, len(found["steps"]), "steps", found.get("failed", "")[-200:], flush=True)
 
 
 if __name__ == "__main__":

@@ -16,10 +16,10 @@ from envkit.workflows.image import ImageRequest, write_image
 from envkit.workflows.image_options import DEFAULT_BASE, ImageOptions
 
 EXAMPLES = """\
-envkit image vit -o container/                       then: docker compose run --rm vit
-envkit image notebook --mode jupyter -o container/   JUPYTER_TOKEN is asked for at the start
-envkit image vit --mode ssh --gpus 0 -o container/   keys only, on port 2222
-envkit image vit --base debian@sha256:DIGEST -o container/"""
+envkit image vit -o box/                      a command, in your code folder
+envkit image notebook --mode jupyter -o box/  needs JUPYTER_TOKEN at the start
+envkit image vit --mode ssh --gpus 0 -o box/  keys only, on port 2222
+envkit image vit --base python@sha256:DIGEST -o box/"""
 
 
 @click.command(cls=EnvkitCommand, name="image", examples=EXAMPLES)
@@ -42,9 +42,9 @@ envkit image vit --base debian@sha256:DIGEST -o container/"""
 @click.option(
     "--base",
     default=DEFAULT_BASE,
-    show_default=True,
     metavar="IMAGE",
-    help="Image to start from, best with its digest: Linux with glibc, Python 3.10 to 3.14, venv.",
+    help="Image to start from, best with its digest; it has glibc, Python 3.10 to 3.14 and venv "
+    f"[{DEFAULT_BASE.rpartition('/')[2]}].",
 )
 @click.option("--platform", metavar="P", help="Platform of the lock [linux-64, if locked].")
 @click.option(
@@ -78,10 +78,11 @@ envkit image vit --base debian@sha256:DIGEST -o container/"""
 @format_options("text", "json")
 @terminal_options
 def command(**options: Any) -> int:
-    """Write Dockerfile, compose.yaml, devcontainer.json and Apptainer.def from the lock of SPEC.
+    """Write the build folder of a container from the lock of SPEC.
 
-    SPEC is an environment.yml, a name such as vit, or a conda-lock.yml. Nothing is built or
-    downloaded; the same lock, options and envkit give the same files.
+    It holds Dockerfile, compose.yaml, devcontainer.json and Apptainer.def. SPEC is an
+    environment.yml, a name such as vit, or a conda-lock.yml. Nothing is built or downloaded; the
+    same lock, options and envkit give the same files.
     """
     terminal = Terminal.of(options)
     names = ("mode", "base", "gpus", "memory", "cpus", "port", "notebooks", "code")

@@ -15,6 +15,7 @@ from envkit.cli.command import (
 )
 from envkit.cli.output import style_of
 from envkit.cli.progress import progress
+from envkit.cli.strategies import strategies_command
 from envkit.cli.written import wanted_format, write_document
 from envkit.render.style import Style
 
@@ -24,15 +25,20 @@ envkit memory replay run.pickle --total-memory 24GiB
 envkit memory replay run.pickle --conf expandable_segments:True --must-fit
 envkit memory replay run.pickle -o memory.html"""
 
+GROUP_EXAMPLES = f"{EXAMPLES}\nenvkit memory strategies --workload resnet50 --batch 64"
+
 #: Formats that need the course of the memory, not only its peaks.
 PICTURES = frozenset({"html", "svg"})
 
 
-@click.group(cls=SubcommandGroup, name="memory", examples=EXAMPLES)
+@click.group(cls=SubcommandGroup, name="memory", examples=GROUP_EXAMPLES)
 @click.pass_context
 def command(context: click.Context) -> None:
-    """Replay a memory snapshot under other settings."""
+    """Replay a memory snapshot; measure what remedies save."""
     command.require_command(context)
+
+
+command.add_command(strategies_command)
 
 
 @command.command(cls=EnvkitCommand, name="replay", examples=EXAMPLES)

@@ -20,6 +20,7 @@ LIVE_ONLY: Final = (
     "flags",
     "timeout",
     "challenge",
+    "call",
     "spec",
     "lock",
     "strict",
@@ -53,6 +54,11 @@ _OPTIONS: Final = (
         multiple=True,
         metavar="FLAG=VALUE",
         help="Switch of torch to set first, such as cudnn.benchmark=true. Repeatable.",
+    ),
+    click.option(
+        "--call",
+        metavar="MODULE:FUNCTION",
+        help="Measure a step of your own too, imported from this folder.",
     ),
     click.option("--timeout", type=float, metavar="S", help="Seconds for all probes [300]."),
     click.option(

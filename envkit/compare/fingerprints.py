@@ -20,6 +20,8 @@ _VOLATILE: Final = frozenset({"free_bytes"})
 _NO_FINGERPRINT: Final = Lost(reason="no fingerprint", lawful=True)
 _NOT_IN_SUITE: Final = Lost(reason="not in this suite", lawful=True)
 _MISSING: Final = Lost(reason="the probe is missing")
+_NOT_ASKED: Final = Lost(reason="this step of the user's was not asked for", lawful=True)
+_OWN_STEP: Final = "call."
 _SEEDED_PROBE: Final = "exercises.random_trace"
 MOST_COUNTERS: Final = 6
 #: Counters that say most to a reader come first.
@@ -58,6 +60,8 @@ _LEFT_OUT: Final = Lost(reason="exact here, left out", lawful=True)
 
 def _value(layer: Layer, name: str, result: ProbeResult | Lost | None, ground: Ground) -> Any:
     """Return what a probe gave, or why it counts for nothing."""
+    if result is None and name.startswith(_OWN_STEP):
+        return _NOT_ASKED
     if result is None:
         return _MISSING if ground.same_suite else _NOT_IN_SUITE
     if isinstance(result, Lost):

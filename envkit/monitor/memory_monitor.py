@@ -10,6 +10,7 @@ In a plain loop::
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import time
@@ -22,7 +23,7 @@ from envkit.allocator.sizes import format_size
 from envkit.errors import UsageError
 from envkit.monitor import hooks
 from envkit.monitor.alarms import Alarm, Watch
-from envkit.monitor.counters import CudaMemory, Sample, sample, why_no_gpu
+from envkit.monitor.counters import CudaMemory, Sample, cuda_in_use, sample, why_no_gpu
 from envkit.monitor.history import History
 from envkit.monitor.writers import HasScalars, Writer, file_writer, tensorboard_writer
 
@@ -36,7 +37,7 @@ _NEVER_USED: Final = "CUDA was not used in this process"
 
 
 class MemoryMonitor:
-    """Watches the memory of this process; a context manager.
+    """Watches the memory of this process during one run; a context manager.
 
     Args:
         every: steps from one sample to the next.
@@ -102,8 +103,9 @@ class MemoryMonitor:
             text = "No GPU to monitor (%s): only this process's host memory is."
             _LOG.warning(text, self._why_no_gpu)
         about = {"envkit": __version__, "every": self._every, "why_no_gpu": self._why_no_gpu}
-        for writer in self._writers:
-            writer.begin(about)
+        self._write(lambda writer: writer.begin(about))
+        if cuda_in_use():
+            self._history.start()
 
     def step(self) -> None:
         """Count a step of the training; takes a sample when it is time for one."""
@@ -113,21 +115,26 @@ class MemoryMonitor:
 
     def failed(self, error: BaseException) -> None:
         """Explain an error if it is one of memory, and keep the evidence."""
+        if error is self._explained or self._on_oom is None:
+            return
+        self._explained = error
         # Only now: the explanation loads what a run without an error never needs.
         from envkit.monitor.out_of_memory import explained, keep  # noqa: PLC0415
 
-        found = explained(error) if error is not self._explained else None
-        if found is None or self._on_oom is None:
-            return
-        self._explained = error
-        for text in keep(found, self._on_oom, self.steps, with_history=self._history.on):
-            _LOG.error("%s", text)
+        try:
+            found = explained(error)
+            if found is None:
+                return
+            for text in keep(found, self._on_oom, self.steps, with_history=self._history.on):
+                _LOG.error("%s", text)
+        except Exception:  # noqa: BLE001 (whatever goes wrong must not replace the user's error)
+            _LOG.exception("The out-of-memory error could not be explained.")
 
     def stop(self) -> None:
         """Close the logs; a second call does nothing."""
         self._history.stop()
         while self._writers:
-            self._writers.pop().close()
+            _close(self._writers.pop())
 
     def summary(self) -> str:
         """Say in a few lines what was seen."""
@@ -182,16 +189,33 @@ class MemoryMonitor:
             self._history.remember()
         self.first = self.first or taken
         self.last = taken
-        for writer in self._writers:
-            writer.sample(taken)
+        self._write(lambda writer: writer.sample(taken))
         for alarm in self._watch.add(taken):
             self._raise(alarm)
 
     def _raise(self, alarm: Alarm) -> None:
         self.alarms.append(alarm)
-        for writer in self._writers:
-            writer.alarm(alarm)
+        self._write(lambda writer: writer.alarm(alarm))
         self._on_alarm(alarm)
+
+    def _write(self, write: Callable[[Writer], None]) -> None:
+        """Write to every log; one that fails is given up, a full disk must not end a training."""
+        self._writers = [writer for writer in self._writers if _written(writer, write)]
+
+
+def _written(writer: Writer, write: Callable[[Writer], None]) -> bool:
+    try:
+        write(writer)
+    except OSError as error:
+        _LOG.warning("A log of the monitor is given up: %s", error.strerror or error)
+        _close(writer)
+        return False
+    return True
+
+
+def _close(writer: Writer) -> None:
+    with contextlib.suppress(OSError):  # what is left to be written has no room
+        writer.close()
 
 
 def _log_alarm(alarm: Alarm) -> None:

@@ -28,7 +28,7 @@ def explained(error: BaseException) -> Oom | None:
 def keep(found: Oom, folder: str | os.PathLike[str], step: int, *, with_history: bool) -> list[str]:
     """Write snapshot and explanation into a folder; return what to tell the user.
 
-    Never raises for what goes wrong here: the user's own error is on its way.
+    What cannot be written is said too: the explanation is worth something without its file.
     """
     parts = [render_oom_text(found, Style(width=100))]
     where = ranked(folder)
@@ -45,7 +45,7 @@ def keep(found: Oom, folder: str | os.PathLike[str], step: int, *, with_history:
         explanation = where / f"explanation-{stem}.txt"
         explanation.write_text("\n".join(parts), encoding="utf-8")
         said.append(f"The explanation is in {explanation}.")
-    except (OSError, RuntimeError, AttributeError) as problem:
+    except (OSError, RuntimeError) as problem:
         said.append(f"Not everything could be kept: {problem}.")
     return ["\n".join(parts), *said]
 

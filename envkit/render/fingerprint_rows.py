@@ -37,6 +37,7 @@ def rows(fingerprint: Fingerprint) -> Iterator[tuple[str, str]]:
             yield layer, f"{said}, {'no digest' if digest is None else shortened(digest)}"
         else:
             yield layer, said
+    yield from _left_behind(fingerprint)
 
 
 def layers(fingerprint: Fingerprint) -> Iterator[tuple[str, str]]:
@@ -47,6 +48,15 @@ def layers(fingerprint: Fingerprint) -> Iterator[tuple[str, str]]:
             said = _layer(probes)
             said += _replays(probes) if layer == "peaks" else _conformity(probes)
             yield layer, ", ".join(said)
+
+
+def _left_behind(fingerprint: Fingerprint) -> Iterator[tuple[str, str]]:
+    """Say of the user's own step what every call of it leaves behind."""
+    for name, probe in fingerprint.layers.tensors.items():
+        left = (probe.values or {}).get("left_bytes")
+        if name.startswith("call.") and name.endswith(".left") and isinstance(left, int):
+            step = name.removeprefix("call.").removesuffix(".left")
+            yield "your step", f"{step} leaves {left:,} B of tensors behind at every call"
 
 
 def _layer(probes: dict[str, ProbeResult]) -> list[str]:

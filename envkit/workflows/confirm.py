@@ -97,7 +97,8 @@ def differing_probes(differences: Sequence[Difference], side: Side) -> tuple[str
         names = getattr(side.fingerprint.layers, layer)
         keys = [d.key for d in differences if d.layer == layer]
         found |= {name for name in names for key in keys if (key + ".").startswith(name + ".")}
-    return tuple(sorted(name for name in found if not name.startswith("context.")))
+    # Not the user's own step either: its code may not be here.
+    return tuple(sorted(name for name in found if not name.startswith(("context.", "call."))))
 
 
 def settings_of(rules: Sequence[CauseRule], one: Side, other: Side) -> tuple[Settings, Settings]:

@@ -25,7 +25,8 @@ from envkit.model.fingerprint import (
 from envkit.model.observed import Known, NotApplicable, Observed, Unreadable
 from envkit.probes.bounds import MAX_NAME_CHARS, why_unbearable
 from envkit.probes.child import challenge as challenged
-from envkit.probes.child.membership import SUITES
+from envkit.probes.child.membership import OWN_STEP, SUITES, call_probes
+from envkit.probes.child.membership import Probe as Member
 from envkit.probes.events import Probe, SuiteStart
 from envkit.probes.launch import ChildRun
 from envkit.workflows.child_answer import probes_problem
@@ -62,11 +63,28 @@ def build_fingerprint(
         return None
     if why_unbearable(run.suite.version):
         return None
-    key = _key(run.key)
+    key = read_key(run.key)
     if key is None:
         return None
-    said = [*_bearable(run.probes), *_unreported(run, run.suite, key, challenge)]
-    probes = sorted(said, key=lambda one: one.name)
+    said = (*run.probes, *_unreported(run, run.suite, key, challenge))
+    found = assemble(
+        said,
+        key,
+        Suite(name=run.suite.name, version=run.suite.version),
+        device=_gpu_name(run) or processor or "unknown",
+        challenge=challenge,
+    )
+    context = found.layers.context | _confounds(run)
+    return msgspec.structs.replace(
+        found, layers=msgspec.structs.replace(found.layers, context=context)
+    )
+
+
+def assemble(
+    said: Iterable[Probe], key: Key, suite: Suite, *, device: str, challenge: str | None = None
+) -> Fingerprint:
+    """Put probes together: judge the exercises, add the digests of probes and of layers."""
+    probes = sorted(_bearable(said), key=lambda one: one.name)
     total_bytes = _total_bytes(probes)
     results = {
         probe.name: msgspec.structs.replace(
@@ -78,13 +96,12 @@ def build_fingerprint(
         layer: {probe.name: results[probe.name] for probe in probes if probe.layer == layer}
         for layer in LAYERS
     }
-    layers["context"] |= _confounds(run)
     digests = _digests(probes, results)
     return Fingerprint(
-        suite=Suite(name=run.suite.name, version=run.suite.version),
+        suite=suite,
         key=key,
         challenge=challenge,
-        device=_gpu_name(run) or processor or "unknown",
+        device=device,
         layers=Layers(**layers),
         digests=digests,
         short=_short(digests),
@@ -163,12 +180,25 @@ def _unreported(run: ChildRun, suite: SuiteStart, key: Key, challenge: str | Non
             depends_on=member.depends_on,
             optional=member.optional,
         )
-        for member in (*SUITES[suite.name].probes[kind], *challenged.probes(challenge, kind))
+        for member in _members(suite, kind, challenge)
         if member.name in missing
     ]
 
 
-def _bearable(probes: tuple[Probe, ...]) -> Iterator[Probe]:
+def _members(suite: SuiteStart, kind: str, challenge: str | None) -> Iterator[Member]:
+    yield from SUITES[suite.name].probes[kind]
+    yield from challenged.probes(challenge, kind)
+    yield from _own_steps(kind, suite.probes)
+
+
+def _own_steps(kind: str, names: Iterable[str]) -> Iterator[Member]:
+    """Return the probes of the user's own steps among some names."""
+    own = [name.removeprefix(OWN_STEP) for name in names if name.startswith(OWN_STEP)]
+    for target in sorted({name.rpartition(".")[0] for name in own}):
+        yield from call_probes(kind, target)
+
+
+def _bearable(probes: Iterable[Probe]) -> Iterator[Probe]:
     """Return the probes that a report has room for; every further one has failed."""
     room_bytes = MAX_VALUES_BYTES
     for probe in probes:
@@ -200,7 +230,7 @@ def _confounds(run: ChildRun) -> dict[str, ProbeResult]:
     }
 
 
-def _key(values: Mapping[str, Any]) -> Key | None:
+def read_key(values: Mapping[str, Any]) -> Key | None:
     """Take the child's key; None where torch could not even tell its version and threads.
 
     Another part that could not be read is null or empty, and says so in the facts; a comparison

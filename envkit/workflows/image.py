@@ -8,15 +8,14 @@ from pathlib import Path
 import msgspec
 
 from envkit import __version__
-from envkit.errors import InputError
 from envkit.model import codec
 from envkit.model.image import IMAGE_FILE, Image
 from envkit.render.container.folder import render_folder
 from envkit.specs.lock_metadata import notes_of
-from envkit.specs.spec_tree import MAX_BYTES
 from envkit.workflows.image_folder import write_image_folder
 from envkit.workflows.image_options import ImageOptions
 from envkit.workflows.image_plan import choose_platform, plan_image
+from envkit.workflows.input_bytes import read_input
 from envkit.workflows.locked_spec import read_locked_spec, refuse_pip_packages
 from envkit.workflows.own_wheel import given_wheel, packed_wheel
 
@@ -54,7 +53,8 @@ def write_image(request: ImageRequest) -> Image:
     files[f"wheels/{wheel.name}"] = wheel.content
     files["spec/conda-lock.yml"] = source.content
     if source.resolved is not None:
-        files["spec/environment.yml"] = _spec_bytes(source.resolved.path)
+        step = "Check the path and its permissions."
+        files["spec/environment.yml"] = read_input(str(source.resolved.path), step)
     image = Image(
         envkit_version=__version__,
         spec=notes_of(source.lock).reference,
@@ -72,12 +72,3 @@ def write_image(request: ImageRequest) -> Image:
 
 def _digests(files: dict[str, bytes]) -> dict[str, str]:
     return {name: hashlib.sha256(text).hexdigest() for name, text in sorted(files.items())}
-
-
-def _spec_bytes(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            return file.read(MAX_BYTES)  # it was read as a spec before, and so is not longer
-    except OSError as error:
-        message = f"{path} cannot be read: {error.strerror or error}."
-        raise InputError(message, next_step="Check the path and its permissions.") from error

@@ -15,12 +15,12 @@ PORTS: Final[dict[Mode, int]] = {"base": 0, "jupyter": 8888, "ssh": 2222}
 #: The grammar of references of the OCI distribution specification, with a digest of SHA-256 only.
 _PART: Final = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
 _IMAGE: Final = re.compile(
-    rf"(?:[A-Za-z0-9.-]+(?::\d{{1,5}})?/)?{_PART}(?:/{_PART})*"
+    rf"(?:[A-Za-z0-9.-]+(?::[0-9]{{1,5}})?/)?{_PART}(?:/{_PART})*"
     r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?P<digest>@sha256:[0-9a-f]{64})?"
 )
-_MEMORY: Final = re.compile(r"[1-9]\d{0,6}[mg]")
-_CPUS: Final = re.compile(r"(?:[1-9]\d{0,3}(?:\.\d{1,2})?|0\.\d[1-9]|0\.[1-9]\d?)")
-_GPU: Final = re.compile(r"\d{1,3}|(?:GPU|MIG)-[0-9A-Za-z-]{1,60}")
+_MEMORY: Final = re.compile(r"[1-9][0-9]{0,6}[mg]")
+_CPUS: Final = re.compile(r"(?:[1-9][0-9]{0,3}(?:\.[0-9]{1,2})?|0\.[0-9][1-9]|0\.[1-9][0-9]?)")
+_GPU: Final = re.compile(r"[0-9]{1,3}|(?:GPU|MIG)-[0-9A-Za-z-]{1,60}")
 _NOTEBOOKS: Final = re.compile(r"(?:/[A-Za-z0-9_-][A-Za-z0-9._-]*){1,20}")
 _LOWEST_PORT: Final = 1024
 _HIGHEST_PORT: Final = 65535
@@ -43,7 +43,7 @@ class ImageOptions(msgspec.Struct, frozen=True, kw_only=True):
 def check_options(options: ImageOptions) -> None:
     """Raise UsageError where a value cannot be what its option asks for."""
     for name, value, pattern, example in (
-        ("--base", options.base, _IMAGE, "debian:12, or NAME@sha256:DIGEST"),
+        ("--base", options.base, _IMAGE, "python:3.12-slim, or NAME@sha256:DIGEST"),
         ("--memory", options.memory, _MEMORY, "16g or 512m"),
         ("--cpus", options.cpus, _CPUS, "4 or 1.5"),
         ("--notebooks", options.notebooks, _NOTEBOOKS, "/workspace/notebooks"),

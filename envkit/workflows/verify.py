@@ -148,6 +148,7 @@ def _run_child(
         suite="auto" if suite == "none" else suite,
         flags=request.flags,
         challenge=request.challenge,
+        call=request.call,
         time_limit_s=request.timeout_s,
     )
     return readers.child(Path(target.python), wanted, on_progress)

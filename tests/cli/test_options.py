@@ -32,6 +32,11 @@ OPTIONS = {
         *EVERYWHERE,
     ],
     "create": ["-p, --prefix", "--mirror", "--format", "--json", *EVERYWHERE],
+    "image": [
+        *("--mode", "-o", "--base", "--platform", "--gpus", "--memory", "--cpus", "--code"),
+        *("--port", "--notebooks", "--envkit-wheel", "--force", "--format", "--json"),
+        *EVERYWHERE,
+    ],
     "oom": ["-o", "--format", "--json", *EVERYWHERE],
     "memory": [],
     "proof": [],
@@ -70,7 +75,11 @@ def test_every_option_says_what_it_does(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["", *COMMANDS, "memory replay", "proof challenge", "proof sign", "proof check"]
+    "name",
+    [
+        *("", *COMMANDS, "memory replay", "memory strategies"),
+        *("proof challenge", "proof sign", "proof check"),
+    ],
 )
 def test_help(name: str) -> None:
     done = run_envkit(*name.split(), "--help")

@@ -319,6 +319,18 @@ def test_a_baseline_against_another_model_made_from_it(path: Path) -> None:
     assert document.causes[0].code == "CAU009"
 
 
+def test_a_step_of_the_user_s_that_one_side_did_not_measure_is_no_lack() -> None:
+    own = copy.deepcopy(BASE)
+    stream = next(iter(own["layers"]["tensors"].values()))
+    own["layers"]["tensors"]["call.train:step.tensors"] = {**stream, "optional": True}
+    plain = compare([side("one", BASE), side("other", BASE)]).document
+    document = compare([side("one", own), side("other", BASE)]).document
+    assert not document.differences
+    (lost,) = [one for one in document.cannot_compare if one.key.startswith("call.")]
+    assert "not asked for" in "".join(lost.reasons)
+    assert document.verdict.exit_code == plain.verdict.exit_code
+
+
 def replayed(plain: dict[str, Any], *, canonical: int, more_bytes: int) -> dict[str, Any]:
     """Return a fingerprint whose peaks are larger, as addresses would have it."""
     copied = copy.deepcopy(plain)

@@ -96,7 +96,7 @@ def test_without_a_good_token_nothing_is_started(
         env=_environment(entry, free_port(), **variables),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
     assert done.returncode == 2
@@ -111,7 +111,7 @@ def test_options_cannot_take_the_token_away(entry: Path, option: str) -> None:
             env=_environment(entry, free_port(), JUPYTER_TOKEN=TOKEN),
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=180,
             check=False,
         )
         assert done.returncode == 2
@@ -126,7 +126,7 @@ def test_root_does_not_start_jupyter(entry: Path) -> None:
         env=_environment(entry, free_port(), JUPYTER_TOKEN=TOKEN),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
     assert done.returncode == 2

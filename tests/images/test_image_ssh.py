@@ -84,7 +84,7 @@ def _login(
         ],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
 
@@ -147,7 +147,7 @@ def test_without_a_public_key_nothing_is_started(
         env=_environment(place, free_port()),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
     assert done.returncode == 2
@@ -162,7 +162,7 @@ def test_root_does_not_start_sshd(place: Path) -> None:
         env=_environment(place, free_port()),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
     assert done.returncode == 2

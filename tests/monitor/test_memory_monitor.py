@@ -191,6 +191,38 @@ def test_a_folder_that_cannot_be_written_does_not_hide_the_error(
     assert "Not everything could be kept" in caplog.text
 
 
+def test_whatever_goes_wrong_meanwhile_does_not_replace_the_error(
+    gpu: CountedGpu,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert gpu.ooms == 0
+    monkeypatch.setattr("envkit.monitor.out_of_memory.render_oom_text", lambda *_: {"": ""}["bug"])
+    with pytest.raises(torch.OutOfMemoryError), MemoryMonitor(on_oom=tmp_path):
+        raise torch.OutOfMemoryError(MESSAGE)
+    assert "could not be explained" in caplog.text
+
+
+def test_a_full_disk_does_not_end_the_training(
+    gpu: CountedGpu, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("there is no /dev/full")
+    log = tmp_path / "memory.jsonl"
+    log.symlink_to("/dev/full")
+    with MemoryMonitor(every=1, log=log) as monitor:
+        for _ in range(3):
+            monitor.step()
+    assert gpu.ooms == 0
+    assert caplog.text.count("given up: No space left on device") == 1
+
+
+def test_history_begins_with_the_run_where_cuda_is_in_use(gpu: CountedGpu) -> None:
+    with MemoryMonitor(every=100, history=True):
+        assert gpu.recording == ["all"]
+
+
 def test_importing_envkit_loads_nothing() -> None:
     code = (
         "import sys, envkit; loaded = set(sys.modules); "

@@ -107,6 +107,17 @@ def test_any_text_of_an_input_is_drawn_harmlessly(text: str) -> None:
     assert all(line.isprintable() for line in drawn.split("\n"))
 
 
+def test_what_a_step_leaves_behind_is_a_row() -> None:
+    fingerprint = CLEAN.fingerprint
+    assert fingerprint is not None
+    left = ProbeResult(status="exact", values={"left_bytes": 4000}, digest=None, optional=True)
+    tensors = {**fingerprint.layers.tensors, "call.train:step.left": left}
+    layers = msgspec.structs.replace(fingerprint.layers, tensors=tensors)
+    said = dict(rows(msgspec.structs.replace(fingerprint, layers=layers)))
+    assert said["your step"] == "train:step leaves 4,000 B of tensors behind at every call"
+    assert "your step" not in dict(rows(fingerprint))
+
+
 EQUAL = {"allocated_bytes": 5 << 20, "reserved_bytes": 20 << 20, "segments": 1}
 MORE = {**EQUAL, "reserved_bytes": 42 << 20, "segments": 3}
 

@@ -70,6 +70,11 @@ def forbidden_strings() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
+def remedy_pages() -> ModuleType:
+    return load("remedy_pages")
+
+
+@pytest.fixture(scope="session")
 def articles_checked() -> Iterator[ModuleType]:
     sys.path.insert(0, str(TOOLS))  # it imports its neighbour
     yield load("articles_checked")

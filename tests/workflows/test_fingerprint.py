@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from machines import child_run, fingerprint
 
@@ -16,7 +17,7 @@ from envkit.probes.child.membership import SUITES
 from envkit.probes.events import ChildError, Probe, SuiteStart
 from envkit.probes.launch import Crashed
 from envkit.workflows.conclude import how_probes_went
-from envkit.workflows.fingerprint import build_fingerprint, conformity_of
+from envkit.workflows.fingerprint import build_fingerprint, conformity_of, must_hold
 from envkit.workflows.nonce import ShuffledAddresses, depends_on_addresses
 
 SETTINGS = {"PYTORCH_CUDA_ALLOC_CONF": "", "expandable_segments": False}
@@ -68,7 +69,7 @@ WHOLE = tuple(probe(name) for name in NAMES)
 
 
 def built(probes: tuple[Probe, ...] = WHOLE, **fields: Any) -> Fingerprint:
-    suite = SuiteStart(name="quick", version=1, seed=1, probes=NAMES)
+    suite = SuiteStart(name="quick", version=2, seed=1, probes=NAMES)
     standard: dict[str, Any] = {"suite": suite, "key": key(), "probes": probes}
     run = child_run(**{**standard, **fields})
     found = build_fingerprint(run, challenge=None, processor=None)
@@ -105,6 +106,31 @@ def test_probes_that_were_promised_and_never_reported_have_failed(
     assert lost.status == "failed"
     assert said in lost.reason
     assert sorted(found.digests) == ["allocator", "tensors", "workspaces"]
+    assert how_probes_went(ASKED, found).outcome == "incomplete"
+
+
+def test_what_may_be_missing_has_a_digest_of_its_own_and_no_part_in_its_layer_s() -> None:
+    own = Probe(
+        name="call.train:step.tensors",
+        layer="tensors",
+        status="exact",
+        values={"requests": [512, -1], "streams": {}},
+        optional=True,
+    )
+    with_it, without = built((*WHOLE, own)), built()
+    assert with_it.layers.tensors[own.name].digest is not None
+    assert with_it.layers.tensors[own.name].optional
+    assert with_it.digests == without.digests
+    must_hold(with_it)
+    lost = msgspec.structs.replace(own, status="not_run", values=None, reason="not installed")
+    assert built((*WHOLE, lost)).digests == without.digests
+
+
+def test_a_step_of_the_user_s_that_was_never_reported_has_failed() -> None:
+    suite = SuiteStart(name="quick", version=2, seed=1, probes=(*NAMES, "call.train:step.outputs"))
+    found = built(suite=suite, outcome=Crashed(signal="SIGSEGV"))
+    assert "SIGSEGV" in found.layers.numerics["call.train:step.outputs"].reason
+    assert sorted(found.digests) == sorted(built().digests)
     assert how_probes_went(ASKED, found).outcome == "incomplete"
 
 

@@ -163,6 +163,8 @@ def test_variables_that_cannot_be_set_are_refused(
         {"memory": "16 g"},
         {"memory": "0g"},
         {"memory": "lots"},
+        {"memory": "\N{ARABIC-INDIC DIGIT FOUR}g"},
+        {"base": "a" + "-a" * 5000 + "!"},
         {"cpus": "0"},
         {"cpus": "0.00"},
         {"cpus": "-1"},
@@ -195,6 +197,30 @@ def test_base_with_a_digest_is_kept_with_it(tmp_path: Path) -> None:
     assert docker.count(f"\nFROM {base}") == 2
     assert f'org.opencontainers.image.base.digest="sha256:{"a" * 64}"' in docker
     assert f"From: {base}" in (tmp_path / "image/Apptainer.def").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("locked", "asked", "platform"),
+    [
+        (("linux-64", "linux-aarch64"), None, "linux/amd64"),
+        (("linux-64", "linux-aarch64"), "linux-aarch64", "linux/arm64"),
+        (("linux-aarch64", "osx-arm64"), None, "linux/arm64"),
+        (("osx-arm64",), None, None),
+        (("linux-64",), "linux-aarch64", None),
+    ],
+)
+def test_the_platform_is_one_that_is_locked_and_that_containers_have(
+    locked: tuple[str, ...], asked: str | None, platform: str | None, tmp_path: Path
+) -> None:
+    _spec(tmp_path, packages=[package("tool", platform=one) for one in locked])
+    spec = tmp_path / "mine.conda-lock.yml"
+    if platform is None:
+        with pytest.raises(UsageError, match="cannot make an image"):
+            write_folder(spec, tmp_path / "image", platform=asked)
+        return
+    write_folder(spec, tmp_path / "image", platform=asked)
+    said = yaml.safe_load((tmp_path / "image/compose.yaml").read_text(encoding="utf-8"))
+    assert said["services"]["mine"]["platform"] == platform
 
 
 def test_jupyter_is_refused_where_the_lock_has_none(tmp_path: Path) -> None:

@@ -71,6 +71,40 @@ def test_files_of_others_are_refused_and_with_force_they_stay(what: str, folder:
     assert _left(folder.parent) == ["image"]
 
 
+def test_what_compose_reads_beside_is_the_users_and_stays(folder: Path) -> None:
+    for name in (".env", "compose.override.yaml"):
+        (folder / name).write_text("mine")
+    write_folder("vit", folder)
+    assert (folder / ".env").read_text() == "mine"
+    assert (folder / "compose.override.yaml").read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", ["entry/mine.sh", "spec/mine.yml", "wheels/mine.whl", "a/b/c"])
+def test_with_force_files_beside_ours_stay_in_a_folder_that_was_never_ours(
+    name: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "image" / name
+    path.parent.mkdir(parents=True)
+    path.write_text("mine")
+    with pytest.raises(UsageError, match=path.name):
+        write_folder("cpu", tmp_path / "image")
+    write_folder("cpu", tmp_path / "image", force=True)
+    assert path.read_text() == "mine"
+    assert (tmp_path / "image/entry/entrypoint.sh").is_file()
+
+
+@pytest.mark.parametrize(("name", "content"), [("entry", "a file"), ("Dockerfile/mine", "deep")])
+def test_what_cannot_stay_is_refused_even_with_force(
+    name: str, content: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "image" / name
+    path.parent.mkdir(parents=True)
+    path.write_text(content)
+    with pytest.raises(UsageError, match="another kind"):
+        write_folder("cpu", tmp_path / "image", force=True)
+    assert path.read_text() == content
+
+
 def test_a_changed_file_of_envkit_is_refused_and_replaced_with_force(folder: Path) -> None:
     dockerfile = folder / "Dockerfile"
     written = dockerfile.read_bytes()
@@ -99,6 +133,16 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no folder"):
         write_folder("cpu", tmp_path / "image", force=True)
     assert (tmp_path / "image").read_text() == "mine"
+
+
+@pytest.mark.parametrize("below", ["", "entry"])
+def test_the_folder_that_a_shell_stands_in_is_not_replaced(
+    below: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder / below)
+    with pytest.raises(UsageError, match="current folder"):
+        write_folder("vit", folder)
+    assert Path.cwd() == folder / below
 
 
 def test_an_interrupt_leaves_the_old_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,6 +66,9 @@ def _answer(request: "dict[str, Any]", emit: Emitter) -> None:
         return
     tasks = request["tasks"]
     device = _look(torch, request, emit, deadline)
+    if "strategies" in tasks and device and flags_are_set:
+        strategies = importlib.import_module("_envkit_child.strategies.run")
+        strategies.run(request, emit, device)
     if "fingerprint" in tasks and device and flags_are_set:
         emit.stage("fingerprint")
         suite = importlib.import_module("_envkit_child.suite")

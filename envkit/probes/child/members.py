@@ -93,9 +93,12 @@ FULL_WORKLOADS = (
     *("compiled.gpt", "graphs.gpt", "quantised.vit"),
 )
 
-#: What these need may lawfully be missing where all else is there (a compiler, torchao). Each has
-#: a digest of its own, and none has a part in its layer's.
-OPTIONAL = ("compiled.gpt", "graphs.gpt", "quantised.vit", "matmul.int8")
+#: What these need may lawfully be missing where all else is there (a compiler, torchao, a card with
+#: much memory). Each has a digest of its own, and none has a part in its layer's.
+OPTIONAL = (
+    *("large.vit", "large.resnet", "large.gpt"),
+    *("compiled.gpt", "graphs.gpt", "quantised.vit", "matmul.int8"),
+)
 
 QUICK_NUMERICS = (
     "matmul.fp32",

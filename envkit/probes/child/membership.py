@@ -7,9 +7,12 @@ from typing import Dict, List, NamedTuple, Tuple
 from . import members
 from .members import ALLOCATOR, CONTEXT, NUMERICS, PEAKS, TENSORS, VERSION, Names
 
-__all__ = ["KINDS", "SUITES", "VERSION", "Probe", "Suite", "call_probes"]
+__all__ = ["KINDS", "OWN_STEP", "SUITES", "VERSION", "Probe", "Suite", "call_probes"]
 
 KINDS = ("cpu", "cuda")
+
+#: How the names of the probes of a user's own step begin.
+OWN_STEP = "call."
 
 
 class Probe(NamedTuple):
@@ -120,7 +123,7 @@ def call_probes(kind: str, target: str) -> List[Probe]:
     layers = dict(members.LAYER_OF, left=TENSORS)
     return [
         Probe(
-            name="call.{}.{}".format(target, part),
+            name="{}{}.{}".format(OWN_STEP, target, part),
             group=target,
             part=part,
             layer=layers[part],

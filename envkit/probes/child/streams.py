@@ -65,10 +65,22 @@ def canonical(events: Iterable[Event]) -> Stream:
     return builder.finish()
 
 
-def left_bytes(events: Iterable[Event]) -> int:
-    """Return the bytes that were taken and not given back, whoever took what was given back."""
-    signs = {ALLOC: 1, FREE: -1, SEGMENT: 0}
-    return sum(signs[event.kind] * event.nbytes for event in events)
+def left_bytes(events: Iterable[Event], is_tensor: Sequence[bool]) -> int:
+    """Return the bytes of tensors that were taken and not given back.
+
+    What was taken before and is given back is subtracted: it held tensors, since workspaces do
+    not outlive a cleaned place. `is_tensor` has one entry for every allocation.
+    """
+    live: Dict[int, int] = {}
+    left = number = 0
+    for event in events:
+        if event.kind == ALLOC:
+            live[event.address] = event.nbytes * is_tensor[number]
+            left += live[event.address]
+            number += 1
+        elif event.kind == FREE:
+            left -= live.pop(event.address, event.nbytes)
+    return left
 
 
 def held_bytes(

@@ -17,15 +17,18 @@ from .challenge import SEED, seed_from
 from .families import NEED_BYTES, measure_family, probe_event
 from .fork import run_jobs
 from .jobs import Job, Result
-from .membership import SUITES, Probe, Suite
+from .membership import SUITES, Probe, Suite, call_probes
 
 __all__ = ["SEED", "SUITES", "run"]
+
+#: The family of the user's own step.
+CALL = "call"
 
 #: A family takes a few seconds (1.1..1.3 s for a workload on an H200, FINGERPRINT.md); ten times
 #: and more of that is a hang. The request's own limit can be shorter.
 FAMILY_LIMIT_S = 120.0
 #: But a compiler takes its time: 66 s on two slow cores, torch 2.13.
-_LIMITS_S = {"compiled": 300.0}
+_LIMITS_S = {"compiled": 300.0, CALL: float("inf")}
 
 #: Share of the time left that is kept for every round of families still to come, and for all.
 KEPT_SHARE = 0.15
@@ -48,6 +51,8 @@ class Plan(NamedTuple):
     seed: int
     memory_limit_bytes: Optional[int]
     """Device memory that one child may use, where the request bounds it."""
+    folder: str = ""
+    """Where the user's own step is imported from."""
 
     @property
     def kind(self) -> str:
@@ -76,6 +81,9 @@ def plan(request: Dict[str, Any]) -> Plan:
     device = request["device"]
     kind = device.split(":")[0]
     members = [*suite.probes[kind], *challenge.probes(request.get("challenge"), kind)]
+    call = request.get("call") or {}
+    if call:
+        members += call_probes(kind, call["target"])
     wanted = request.get("probes")
     unknown = sorted(set(wanted or ()) - {probe.name for probe in members})
     if unknown:
@@ -87,6 +95,7 @@ def plan(request: Dict[str, Any]) -> Plan:
         [probe for probe in members if wanted is None or probe.name in wanted],
         seed_from(request.get("challenge")),
         request.get("memory_limit_bytes"),
+        call.get("folder", ""),
     )
 
 
@@ -156,6 +165,8 @@ class _Runner:
         if self._plan.kind == "cuda":
             families = [name for name in families if self._fits(name, free)]
         self._measure(families, self._at_once(families, free), beside)
+        # The user's own step alone and last: nobody knows what it takes.
+        self._measure([CALL], 1)
 
     def _fits(self, family: str, free: Optional[int]) -> bool:
         """Whether a family has the memory that it may need; if not, its probes are reported."""
@@ -165,7 +176,8 @@ class _Runner:
         text = "needs up to {} bytes of device memory and may have {}"
         reason = text.format(NEED_BYTES[family], min(limits))
         for probe in self._families[family]:
-            self._tally("probe", **probe_event(probe, 0.0, failed=reason))
+            lack = "not_run" if probe.optional else "failed"
+            self._tally("probe", **probe_event(probe, 0.0, **{lack: reason}))
         return False
 
     def _at_once(self, families: Sequence[str], free: Optional[int]) -> int:
@@ -189,6 +201,7 @@ class _Runner:
         for first in range(0, len(present), at_once):
             chosen = present[first : first + at_once]
             later = -(-len(present[first + at_once :]) // at_once)
+            later += CALL in self._families and chosen != [CALL]
             left_s = self._deadline - time.monotonic()
             limit_s = max(1.0, left_s * (1 - min(MOST_KEPT_SHARE, later * KEPT_SHARE)))
             jobs = [
@@ -216,6 +229,7 @@ class _Runner:
             "family": family,
             "device": self._plan.device,
             "seed": self._plan.seed,
+            "folder": self._plan.folder,
             "probes": [list(probe) for probe in self._families[family]],
         }
         return Job(family, measure_family, args, limit_s)

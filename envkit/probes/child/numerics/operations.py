@@ -36,7 +36,12 @@ def _tf32(place: Place, seed: int) -> Outputs:
         message = "this GPU has no TF32"
         raise Unmet(message)
     matmul = place.torch.backends.cuda.matmul
-    before, matmul.allow_tf32 = matmul.allow_tf32, True
+    # torch 2.9 and later refuse the old switch where the new one was used.
+    before = place.api.attempt(lambda: matmul.allow_tf32)
+    if isinstance(before, place.api.Missing):
+        message = "whether TF32 is allowed cannot be read: {}".format(before.reason)
+        raise Unmet(message)
+    matmul.allow_tf32 = True
     try:
         return _matmul("float32")(place, seed)
     finally:

@@ -34,8 +34,7 @@ class _Kinds(NamedTuple):
     splits: bool = True
 
     def on(self, kind: str) -> Workload:
-        small = self.cpu_batch is not None and kind == "cpu"
-        batch = self.cpu_batch if small else self.batch
+        batch = self.batch if self.cpu_batch is None or kind != "cpu" else self.cpu_batch
         options = self.options._replace(batch=batch)
         recipe = self.cpu if kind == "cpu" else self.cuda
         return Workload(recipe, options, self.procedure, self.splits)

@@ -57,12 +57,15 @@ def measure(place: Place, name: str, seed: int, report: Report) -> None:
     runs = [run_once(place, work) for _ in range(RUNS)]
     for part in runs[0].bits:
         report(part, runs=[run.bits[part] for run in runs])
-    report("peaks", runs=[run.peaks for run in runs], observed=_observed(runs[0]))
     seconds = {"first_run_s": first_s, "recorded_run_s": runs[0].seconds}
+    peaks = [run.peaks for run in runs]
     if workload.splits:
-        report_split(place, work, runs, report, **seconds)
+        report("peaks", runs=peaks, observed=_observed(runs[0], seconds))
+        report_split(place, work, runs, report)
     else:
-        _report_whole(runs, report, **seconds)
+        # Not to be replayed: a graph's pool is none of the allocator's usual ones.
+        report("peaks", runs=peaks)
+        _report_whole(runs, report)
 
 
 def _warm_up(place: Place, work: Work) -> float:
@@ -105,20 +108,21 @@ def _requested_peak(recorded: Optional[recording.Recorded]) -> Dict[str, Any]:
     return {} if recorded is None else {"allocated_bytes": recorded.stream.peak_bytes()}
 
 
-def _observed(run: Run) -> Any:
-    """Return what a replay of the peaks needs and what differs in every process: addresses."""
+def _observed(run: Run, seconds: Dict[str, float]) -> Any:
+    """Return what a replay of the peaks needs, and what differs in every process."""
     if run.recorded is None:
         return None
     stream = run.recorded.stream
-    return dict(stream.values(), segments=stream.segments, foreign_frees=stream.foreign_frees)
+    seen = dict(stream.values(), segments=stream.segments, foreign_frees=stream.foreign_frees)
+    return dict(seen, **seconds)
 
 
-def _report_whole(runs: List[Run], report: Report, **observed: Any) -> None:
+def _report_whole(runs: List[Run], report: Report) -> None:
     streams_of = [run.recorded and run.recorded.stream.values() for run in runs]
     if None in streams_of:
         report("requests", not_run=runs[0].missing)
     else:
-        report("requests", runs=streams_of, observed=observed)
+        report("requests", runs=streams_of)
 
 
 def report_split(
@@ -128,19 +132,21 @@ def report_split(
     report: Report,
     *,
     clean: bool = True,
-    **observed: Any,
-) -> None:
-    """Report the two parts of a stream, and what was held at the moments that the work named."""
+) -> Optional[List[List[bool]]]:
+    """Report the two parts of a stream, and what was held at the moments that the work named.
+
+    Returns for each run which of its allocations hold tensors, None if that cannot be told.
+    """
     parts = (*PARTS, "held")
     if any(run.recorded is None for run in runs):
         _each(report, parts, not_run=next(run.missing for run in runs if run.recorded is None))
-        return
+        return None
     try:
         watched = [_watched(place, work, clean=clean) for _ in range(RUNS)]
     except Unrecorded as missing:
         _each(report, parts, not_run=str(missing))
-        return
-    _report_parts([run.recorded for run in runs], watched, report, **observed)
+        return None
+    return _report_parts([run.recorded for run in runs], watched, report)
 
 
 def _each(report: Report, parts: Any, **found: Any) -> None:
@@ -154,8 +160,10 @@ def _watched(place: Place, work: Work, *, clean: bool) -> recording.Watched:
 
 
 def _report_parts(
-    recorded: List[Any], watched: List[recording.Watched], report: Report, **observed: Any
-) -> None:
+    recorded: List[Any],
+    watched: List[recording.Watched],
+    report: Report,
+) -> Optional[List[List[bool]]]:
     plain = [one.stream for one in recorded]
     try:
         labels = [
@@ -164,19 +172,19 @@ def _report_parts(
         ]
     except streams.Unlike as unlike:
         _each(report, (*PARTS, "held"), failed="the split was not possible: {}".format(unlike))
-        return
+        return None
     split = [streams.split(run, found.is_tensor) for run, found in zip(plain, labels)]
-    seen = dict(
-        observed,
-        ambiguous=labels[0].ambiguous,
-        watched_allocations=len(watched[0].is_tensor),
-        foreign_frees=plain[0].foreign_frees,
-    )
+    seen = {
+        "ambiguous": labels[0].ambiguous,
+        "watched_allocations": len(watched[0].is_tensor),
+        "foreign_frees": plain[0].foreign_frees,
+    }
     for part in PARTS:
         report(part, runs=[getattr(one, part) for one in split], observed=seen)
     held = [_held(one, found.is_tensor) for one, found in zip(recorded, labels)]
     if held[0]:
         report("held", runs=held)
+    return [found.is_tensor for found in labels]
 
 
 def _held(recorded: recording.Recorded, is_tensor: List[bool]) -> Dict[str, int]:
