@@ -2,8 +2,8 @@
 
 Run from the root of a checkout: `python tools/check_docs.py`. Links inside the repository must
 exist, anchors included; links to elsewhere must be well-formed https (nothing is fetched); every
-page under docs/ must be reachable from docs/index.md; every `envkit ...` must be a command line that
-envkit understands.
+page under docs/ must be reachable from docs/index.md; every `envkit ...` must be a command line
+that envkit understands.
 """
 
 from __future__ import annotations

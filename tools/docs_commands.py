@@ -103,7 +103,9 @@ def fault(given: list[str], *, complete: bool) -> str | None:
     return None
 
 
-def wrong_choices(command: click.Command, context: click.Context, values: dict[str, object]) -> None:
+def wrong_choices(
+    command: click.Command, context: click.Context, values: dict[str, object]
+) -> None:
     """Raise what click raises for a value that is none of an option's choices."""
     for parameter in command.params:
         value = values.get(parameter.name or "")

@@ -41,6 +41,13 @@ def check_docs() -> Iterator[ModuleType]:
 
 
 @pytest.fixture(scope="session")
+def docs_navigation() -> Iterator[ModuleType]:
+    sys.path.insert(0, str(TOOLS))  # it imports its neighbour
+    yield load("docs_navigation")
+    sys.path.remove(str(TOOLS))
+
+
+@pytest.fixture(scope="session")
 def docs_commands() -> ModuleType:
     return load("docs_commands")
 
