@@ -23,7 +23,10 @@ from running import bare_venv, environment
 ROOT = Path(__file__).parent.parent.parent
 PAGE = ROOT / "docs" / "tutorial.md"
 #: What a reader's clone has, as far as the page uses it.
-CLONE = ("Makefile", "pyproject.toml", "tools", "environments", "baselines")
+CLONE = (
+    *("Makefile", "pyproject.toml", "environment.yml", "conda-lock.yml"),
+    *("tools", "environments", "baselines"),
+)
 #: Ends a command's output; keeps `$?` for the next command.
 MARK = "\x1e"
 NEXT = "\nstatus=$?; printf '\\036'; (exit $status)\n"
@@ -72,6 +75,13 @@ def borrow_torch(site: Path) -> None:
     (site / "rest.pth").write_text(str(ours), encoding="utf-8")
 
 
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return the files of a clone, without its environment and byte code."""
+    files = (file.relative_to(folder) for file in folder.rglob("*") if file.is_file())
+    ours = (file for file in files if not {".venv", "__pycache__"} & set(file.parts))
+    return {str(file): (folder / file).read_bytes() for file in ours}
+
+
 def outputs(commands: list[str], folder: Path) -> list[str]:
     done = subprocess.run(
         [BASH, "-c", NEXT.join(commands) + NEXT],
@@ -92,6 +102,7 @@ def test_page_does_what_it_shows(tmp_path: Path) -> None:
     if len(os.sched_getaffinity(0)) == 1:
         pytest.skip("with one processor, one thread changes nothing")
     clone(tmp_path)
+    before = contents(tmp_path)
     page = list(steps(PAGE.read_text(encoding="utf-8")))
     printed = outputs([step.command for step in page], tmp_path)
     assert len(printed) == len(page) + 1, printed[-1]
@@ -102,7 +113,7 @@ def test_page_does_what_it_shows(tmp_path: Path) -> None:
         if not checker.check_output(step.wanted, got, LAW)
     ]
     assert not wrong, "\n".join(wrong)
-    assert not [file.name for file in tmp_path.glob("*.json")], "the page tidies up"
+    assert contents(tmp_path) == before, "the page changes nothing of the clone, and tidies up"
 
 
 def test_typed_lines_and_what_is_printed_are_told_apart() -> None:
