@@ -39,11 +39,15 @@ def typed(language: str, block: str) -> str:
 
 def words(text: str) -> Iterator[list[str]]:
     """Yield the words of each simple command, those of a script after `-c` too."""
-    script = COMMENT.sub("", text.replace("\\\n", " ")).replace("\n", " ;\n")
-    lexer = shlex.shlex(script, posix=True, punctuation_chars=True)
-    lexer.whitespace_split, lexer.commenters = True, ""
+    try:
+        read = [*tokens(text), ";"]
+    except ValueError:  # a quote without its end, as in the text of a here-document: line by line
+        lines = text.splitlines()
+        for line in lines if len(lines) > 1 else ():
+            yield from words(line)
+        return
     command: list[str] = []
-    for word in (*lexer, ";"):
+    for word in read:
         if word.strip("();<>|&"):
             if command[-1:] == ["-c"]:
                 yield from words(word)
@@ -51,6 +55,14 @@ def words(text: str) -> Iterator[list[str]]:
         elif command:
             yield command
             command = []
+
+
+def tokens(text: str) -> Iterator[str]:
+    """Yield words and signs as a shell reads them; the end of a line is a `;`."""
+    script = COMMENT.sub("", text.replace("\\\n", " ")).replace("\n", " ;\n")
+    lexer = shlex.shlex(script, posix=True, punctuation_chars=True)
+    lexer.whitespace_split, lexer.commenters = True, ""
+    yield from lexer
 
 
 def arguments(command: list[str]) -> list[str] | None:

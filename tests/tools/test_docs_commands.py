@@ -18,6 +18,7 @@ def block(text: str, language: str = "sh") -> str:
         (block("A=1 .venv/bin/envkit diff a.json \\\n  b.json -q | head > envkit.txt"), 1),
         (block("srun --gpus=1 bash -c 'cd x && envkit diff team/'"), 1),
         (block("conda envkit rules"), 1),
+        (block("cat > x <<E\nit's\nE\nenvkit rules"), 1),
         (block("$ envkit rules\nenvkit said this\n$ ls\n", "console"), 1),
         (block("- run: envkit rules\n- name: envkit rule", "yaml"), 1),
         (block("envkit nothing --of this", "text"), 0),
