@@ -33,6 +33,7 @@ OPTIONS = {
     "create": ["-p, --prefix", "--mirror", "--format", "--json", *EVERYWHERE],
     "oom": ["-o", "--format", "--json", *EVERYWHERE],
     "memory": [],
+    "report": ["-o", *EVERYWHERE],
     "explain": EVERYWHERE,
     "rules": EVERYWHERE,
     "completion": EVERYWHERE,
