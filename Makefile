@@ -49,10 +49,15 @@ contracts: $(VENV)/.lint ## Check which part may import which (import-linter)
 docs-check: $(VENV)/.envkit ## Check links and --help texts in the documentation, and strings no file may hold
 	$(BIN)/python tools/check_docs.py
 	$(BIN)/python tools/cli_reference.py
+	$(BIN)/python tools/remedy_pages.py
 	$(BIN)/python tools/forbidden_strings.py
 
 docs: $(VENV)/.envkit ## Write the generated pages of the documentation
 	$(BIN)/python tools/cli_reference.py --write
+	$(BIN)/python tools/remedy_pages.py --write
+	$(BIN)/python tools/allocated_reserved_page.py --write
+	$(BIN)/python tools/articles_checked.py --write
+	$(BIN)/python tools/oom_remedy_page.py --write
 
 wheel-test: ## Build the wheel, install it into a clean environment and run the tests against it
 	tools/test_wheel.sh $(PYTHON)

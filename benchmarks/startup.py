@@ -1,4 +1,4 @@
-"""What a user waits for: `envkit --help`, `lint`, and `verify --no-fingerprint` beside torch's own.
+"""What a user waits for: help, Tab, the commit hooks, and `verify --no-fingerprint` beside torch's.
 
 Run with the interpreter that has envkit; `--python EXE` names one with torch. The commands take
 turns, so that a machine that is busy for a while is busy for all; the ratio is of medians.
@@ -9,15 +9,25 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import resource
 import statistics
 import subprocess
 import sys
 import time
 
 HELP = "envkit --help"
+TAB = "Tab after `envkit verify --f`"
 LINT = "envkit lint vit"
+CHECK = "envkit lock --check vit"
 VERIFY = "envkit verify --no-fingerprint"
 COLLECT = "python -m torch.utils.collect_env"
+
+#: What the completion script of bash hands over.
+AT_TAB = {
+    "_ENVKIT_COMPLETE": "bash_complete",
+    "COMP_WORDS": "envkit verify --f",
+    "COMP_CWORD": "2",
+}
 
 
 def main() -> None:
@@ -29,6 +39,8 @@ def main() -> None:
     commands = {
         HELP: [sys.executable, "-m", "envkit", "--help"],
         LINT: [sys.executable, "-m", "envkit", "lint", "vit"],
+        TAB: [sys.executable, "-m", "envkit"],
+        CHECK: [sys.executable, "-m", "envkit", "lock", "--check", "vit"],
         VERIFY: [
             *(sys.executable, "-m", "envkit", "verify", "--no-fingerprint"),
             *("--python", options.python),
@@ -38,25 +50,35 @@ def main() -> None:
     print_machine(options.python)
     seconds = measure(commands, options.runs)
     for name, found in seconds.items():
-        print(f"{name:<36} median {statistics.median(found):6.3f} s, best {min(found):6.3f} s")
-    ratio = statistics.median(seconds[VERIFY]) / statistics.median(seconds[COLLECT])
+        wall, work = ([one[at] for one in found] for at in (0, 1))
+        said = f"median {statistics.median(wall):6.3f} s, best {min(wall):6.3f} s"
+        print(f"{name:<36} {said}; processor {statistics.median(work):6.3f} s")
+    walls = {name: statistics.median(one[0] for one in found) for name, found in seconds.items()}
+    ratio = walls[VERIFY] / walls[COLLECT]
     print(f"verify / collect_env                 {ratio:.2f}")
 
 
-def measure(commands: dict[str, list[str]], runs: int) -> dict[str, list[float]]:
-    """Run every command in turn, once unmeasured, and return the wall times in seconds."""
-    seconds: dict[str, list[float]] = {name: [] for name in commands}
+def measure(commands: dict[str, list[str]], runs: int) -> dict[str, list[tuple[float, float]]]:
+    """Run every command in turn, once unmeasured; return seconds of the clock and of processors."""
+    seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
     for turn in range(runs + 1):
         for name, command in commands.items():
-            started = time.perf_counter()
-            done = subprocess.run(command, capture_output=True, check=False)
-            ended = time.perf_counter()
+            started, worked = time.perf_counter(), processor_seconds()
+            environ = {**os.environ, **(AT_TAB if name == TAB else {})}
+            done = subprocess.run(command, capture_output=True, check=False, env=environ)
+            ended, work = time.perf_counter(), processor_seconds() - worked
             if done.returncode not in {0, 1, 3}:
                 message = f"{name} ended with {done.returncode}: {done.stderr.decode()}"
                 raise RuntimeError(message)
             if turn > 0:
-                seconds[name].append(ended - started)
+                seconds[name].append((ended - started, work))
     return seconds
+
+
+def processor_seconds() -> float:
+    """Return what all ended children have used of processors."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def print_machine(python: str) -> None:

@@ -32,7 +32,7 @@ from envkit.model.conda_lock import CondaLock, LockedPackage, PackageHash
 from envkit.model.lock_reading import read_conda_lock
 from envkit.model.lock_writing import write_conda_lock
 from envkit.sources.file_records import recorded_files
-from envkit.sources.prefix_files import check_files, processors
+from envkit.sources.file_turns import check_files, processors
 
 ENVIRONMENTS = Path(__file__).parent.parent / "environments"
 PACKAGES = 885

@@ -53,6 +53,9 @@ def main(arguments: Sequence[str]) -> int:
 
 def _invoke(arguments: list[str]) -> int:
     if "_ENVKIT_COMPLETE" in os.environ:
+        from envkit.cli.completion import register  # noqa: PLC0415 (only at a Tab)
+
+        register()
         app.main(args=arguments, prog_name="envkit", standalone_mode=False)
         return 0
     # Not `app.main`: it answers Ctrl-C and closed pipes in its own way.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 from envkit.model.codec import digest
 from envkit.model.facts import (
     DriverFacts,
     Facts,
+    FilesFacts,
     GpuFacts,
     HostFacts,
     PipFacts,
@@ -131,7 +133,7 @@ def readers(**fields: Any) -> Readers:
         "files": lambda _: FILES,
         "contract": lambda *_: Named(),
         "compared": lambda _, __, facts: facts,
-        "deeply": lambda _, facts, __: facts,
+        "deeply": lambda _: nullcontext(lambda *_: FilesFacts()),
         "child": lambda *_: child_run(),
         "imported": imported,
         "fingerprint": lambda *_, **__: fingerprint(),

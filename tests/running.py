@@ -14,7 +14,10 @@ import envkit
 PACKAGE_ROOT = Path(envkit.__file__).parents[1]
 
 #: What must not decide about a test: the active environment and the user's own settings.
-_NOT_PASSED_ON = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "CI", "NO_COLOR", "FORCE_COLOR")
+_NOT_PASSED_ON = (
+    *("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "CI", "NO_COLOR", "FORCE_COLOR"),
+    *("GITHUB_WORKSPACE", "GITHUB_STEP_SUMMARY"),
+)
 
 
 def environment(python_path: Path | None = None, **variables: str) -> dict[str, str]:

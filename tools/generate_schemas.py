@@ -14,8 +14,11 @@ import msgspec
 
 from envkit.model import documents
 from envkit.model.fingerprint import Fingerprint
+from envkit.model.image import Image
 from envkit.model.installed_lock import InstalledLock
+from envkit.model.proof import Proof
 from envkit.model.report import Report
+from envkit.model.strategies import Strategies
 
 FOLDER = Path(__file__).parent.parent / "envkit" / "schemas"
 
@@ -26,9 +29,13 @@ DOCUMENTS: dict[str, type[msgspec.Struct]] = {
     "diff-1": documents.Diff,
     "oom-1": documents.Oom,
     "replay-1": documents.Replay,
+    "strategies-1": Strategies,
     "lint-1": documents.Lint,
     "lock-1": documents.Lock,
     "installed-1": InstalledLock,
+    "proof-1": Proof,
+    "stamp-1": documents.Stamp,
+    "image-1": Image,
     "machine-1": documents.Machine,
     "error-1": documents.ErrorDocument,
 }

@@ -322,7 +322,7 @@ class CachingAllocator:
         private.end(self._heap, pool_id)
 
     def release_pool(self, pool_id: PoolId) -> None:
-        """Take one user away, as the end of a graph or a MemPool does.
+        """Take one user away, as the reset of a graph and the end of `use_mem_pool` do.
 
         Without users, what is free in whole segments goes with the next `empty_cache`.
 
@@ -331,6 +331,18 @@ class CachingAllocator:
 
         """
         private.release(self._heap, pool_id)
+
+    def drop_pool(self, pool_id: PoolId) -> None:
+        """Take the user away that `create_pool` made, as the end of a `torch.cuda.MemPool` does.
+
+        If it was the last one, the pool's free segments go at once, after one synchronisation with
+        what still uses its blocks; the rest goes with an `empty_cache` after it was freed.
+
+        Raises:
+            KeyError: there is no such pool, or it has no user.
+
+        """
+        private.drop(self._heap, pool_id)
 
 
 def _flat(prefix: str, values: Mapping[str, object]) -> Iterator[tuple[str, int]]:

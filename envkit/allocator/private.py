@@ -1,6 +1,7 @@
 """Private pools: what graph captures and MemPool do to the allocator.
 
-Written from the sources; unlike the rest of the model not compared with a GPU yet.
+Written from the sources. That the end of a MemPool gives its free blocks back at once, with one
+synchronisation, was measured (NVIDIA H200, torch 2.11.0+cu130, 2026-11-30).
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Collection
 
 from envkit.allocator.blocks import DEFAULT_POOL, PoolId
 from envkit.allocator.heap import Heap, PrivatePool
+from envkit.allocator.release import release_private
 
 _USE_ON_OOM_SINCE = (2, 8)
 _NO_SPLIT_SINCE = (2, 10)
@@ -61,3 +63,10 @@ def release(heap: Heap, pool_id: PoolId) -> None:
         message = f"the pool {pool_id} has no user"
         raise KeyError(message)
     pool.users -= 1
+
+
+def drop(heap: Heap, pool_id: PoolId) -> None:
+    """Take away the user that a MemPool object is, and empty the pool if it was the last one."""
+    release(heap, pool_id)
+    if not heap.private[pool_id].users:
+        release_private(heap, pool_id)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from bisect import bisect_left
+from collections.abc import Collection
 from typing import Final
 
 import msgspec
@@ -10,6 +12,7 @@ import msgspec
 from envkit.allocator.addresses import AddressSpace
 from envkit.allocator.blocks import DEFAULT_POOL, Block, PoolId
 from envkit.allocator.config import Config
+from envkit.allocator.course import Course, Watch
 from envkit.allocator.growth import grow
 from envkit.allocator.heap import Heap
 from envkit.allocator.messages import OutOfMemory
@@ -29,7 +32,7 @@ from envkit.allocator.replay import (
 from envkit.allocator.restore import restore
 from envkit.allocator.rewind import StartSegment, state_at_start
 from envkit.allocator.search import choose
-from envkit.allocator.sizes import SMALL_LIMIT_BYTES
+from envkit.allocator.sizes import SMALL_LIMIT_BYTES, segment_size
 from envkit.allocator.stats import ALL, BYTES
 
 #: More than any device has: in the proof the recording decides where memory ends.
@@ -105,6 +108,24 @@ def prove(recording: Recording) -> tuple[Proof, list[StartSegment]]:
     return run.proof(), start
 
 
+def retrace(recording: Recording, start: list[StartSegment], moments: Collection[int]) -> Course:
+    """Go through a history that was proved once more, and look after every event.
+
+    Args:
+        recording: the history.
+        start: the state where it begins, from `prove`.
+        moments: events after which the segments are kept.
+
+    """
+    run = _Run(recording)
+    run.watch = watch = Watch(run.allocator, moments)
+    with contextlib.suppress(ValueError, OutOfMemory):  # the proof has said so
+        restore(run.heap, start)
+        run.follow()
+    ooms = tuple(index for index, event in enumerate(recording.events) if event[0] == OOM)
+    return msgspec.structs.replace(watch.course(), ooms=ooms)
+
+
 class _Run:
     """One replay beside the recording."""
 
@@ -126,6 +147,7 @@ class _Run:
         self.room: int | None = None
         self.first_oom_at: int | None = None
         self.live_at_start = 0
+        self.watch: Watch | None = None
 
     def follow(self) -> None:  # noqa: C901, PLR0912  (hot path: one loop, no calls for common events)
         """Go through the history."""
@@ -137,13 +159,14 @@ class _Run:
         peak_at = -1
         hint: int | None = None
         late = False  # whether a block came back for which other streams were waited for
+        growing = self.recording.is_expandable
         events = self.recording.events
         for index, event in enumerate(events):
             action, address, size, stream = event
             if action == ALLOC:
                 if pools and (pool := pools.pool_of(address, index)) != DEFAULT_POOL:
                     mine = malloc_in(self.allocator, pool, (size, stream, hint))
-                elif late:
+                elif late or (growing and self._may_have_waited(index, hint)):
                     mine = self._malloc_after_wait(event, hint)
                     late = False
                 else:
@@ -172,17 +195,22 @@ class _Run:
                 hint = address if hint is None else hint
             else:
                 self._rarely(index, event, late=late)
+            if self.watch is not None:
+                self.watch.after(index)
         self.peak, self.peak_at = peak, peak_at
 
     def _malloc_after_wait(self, event: Event, hint: int | None) -> int:
         """Allocate where torch may have waited for other streams because memory was short.
 
-        What came back while it waited is not looked at: it takes new memory at once.
+        What came back while it waited is not looked at: it takes new memory at once. Of expandable
+        segments that may be memory which is mapped already; then only the place tells.
         """
-        _, _, size, stream = event
+        _, address, size, stream = event
         wanted = self.heap.kind_of(max(size, 1)).block_bytes
         tempting = fitting(self.heap, wanted, stream)
-        if hint is None or tempting is None:
+        if tempting is None:
+            return self.allocator.malloc(size, stream, hint)
+        if hint is None and (not self.recording.is_expandable or tempting.address == address):
             return self.allocator.malloc(size, stream, hint)
         taken = grow(self.heap, tempting.home, wanted, hint)
         hidden: list[Block] = []
@@ -202,7 +230,7 @@ class _Run:
             if not self.pools and not late and not self._has_just_freed(index):
                 self.served_ooms += fitting(self.heap, size, stream) is not None
             if self.room is None:
-                self.room = self.heap.reserved_bytes + address
+                self.room = self._room(address, size)
                 self.first_oom_at = index
         elif action == SEGMENT_FREE:
             block = _free_block(self.heap, address)
@@ -217,11 +245,23 @@ class _Run:
             else:
                 unmap(self.heap, block)
 
+    def _room(self, driver_free: int, size: int) -> int:
+        """Return what the process could have, at least, when a request failed."""
+        if driver_free < segment_size(size):
+            return self.heap.reserved_bytes + driver_free
+        # The driver had it: a memory fraction was in the way, which no snapshot tells.
+        return self.allocator.memory_stats()["reserved_bytes.all.peak"]
+
+    def _may_have_waited(self, index: int, hint: int | None) -> bool:
+        """Tell whether the free before an allocation may be one that was waited for."""
+        flushed = index > 0 and self.recording.events[index - 1][0] == SEGMENT_UNMAP
+        return (flushed or hint is not None) and self._has_just_freed(index)
+
     def _has_just_freed(self, index: int) -> bool:
-        """Tell whether what came last, releases left out, is a free: perhaps one waited for."""
-        released = {SEGMENT_FREE, SEGMENT_UNMAP}
+        """Tell whether what came last, segments left out, is a free: perhaps one waited for."""
+        segments = {SEGMENT_ALLOC, SEGMENT_MAP, SEGMENT_FREE, SEGMENT_UNMAP}
         before = (e[0] for e in reversed(self.recording.events[max(0, index - 9999) : index]))
-        return next((action for action in before if action not in released), "") == FREE
+        return next((action for action in before if action not in segments), "") == FREE
 
     def _leave(self, index: int, reason: str) -> None:
         if self.left_at is None:

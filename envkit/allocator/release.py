@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-from envkit.allocator.blocks import DEFAULT_POOL, Block, FreeList, Pool, absorb
+from envkit.allocator.blocks import DEFAULT_POOL, Block, FreeList, Pool, PoolId, absorb
 from envkit.allocator.heap import Heap
 from envkit.allocator.sizes import UNLIMITED_BYTES
 from envkit.allocator.streams import finish_all
@@ -17,15 +17,25 @@ def release_everything(heap: Heap) -> None:
     for pool in (heap.large, heap.small):
         _release_pool(heap, pool)
     for pool_id in sorted(heap.private):
-        one = heap.private[pool_id]
-        if one.users:
-            continue
-        _release_pool(heap, one.large)
-        _release_pool(heap, one.small)
-        reserved = heap.ledger.private_reserved.get(pool_id)
-        if reserved is None or reserved.scopes[0].current == 0:
-            del heap.private[pool_id]
-            heap.ledger.private_reserved.pop(pool_id, None)
+        if not heap.private[pool_id].users:
+            _release_private(heap, pool_id)
+
+
+def release_private(heap: Heap, pool_id: PoolId) -> None:
+    """Wait for what uses blocks of one private pool without users, then release what is free."""
+    heap.ledger.count("num_sync_all_streams")
+    finish_all(heap, owner=pool_id)
+    _release_private(heap, pool_id)
+
+
+def _release_private(heap: Heap, pool_id: PoolId) -> None:
+    one = heap.private[pool_id]
+    _release_pool(heap, one.large)
+    _release_pool(heap, one.small)
+    reserved = heap.ledger.private_reserved.get(pool_id)
+    if reserved is None or reserved.scopes[0].current == 0:
+        del heap.private[pool_id]
+        heap.ledger.private_reserved.pop(pool_id, None)
 
 
 def release_oversize(heap: Heap, home: FreeList, size: int) -> bool:

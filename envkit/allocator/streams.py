@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections import deque
 from typing import Final
 
-from envkit.allocator.blocks import Block
+from envkit.allocator.blocks import Block, PoolId
 from envkit.allocator.heap import Heap
 from envkit.allocator.stats import (
     BYTES,
@@ -118,14 +118,20 @@ def reap_events(heap: Heap) -> None:
     heap.update_watch()
 
 
-def finish_all(heap: Heap) -> None:
-    """Wait for every event and take back all blocks that waited."""
+def finish_all(heap: Heap, owner: PoolId | None = None) -> None:
+    """Wait for every event and take back all blocks that waited, or those of one pool only."""
     if not heap.routes:
         _record_put_off(heap)
-    synchronize(heap)
+    if owner is None:
+        synchronize(heap)
     for stream in list(heap.events):
-        for _, block in heap.events.pop(stream):
-            _one_event_less(heap, block)
+        queue = heap.events.pop(stream)
+        other = deque(row for row in queue if owner not in {None, row[1].home.pool.owner})
+        for row in queue:
+            if owner in {None, row[1].home.pool.owner}:
+                _one_event_less(heap, row[1])
+        if other:
+            heap.events[stream] = other
     heap.update_watch()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 import msgspec
@@ -10,6 +11,7 @@ from envkit.allocator.addresses import AddressSpace
 from envkit.allocator.blocks import DEFAULT_POOL
 from envkit.allocator.chunks import CHUNK_BYTES, DriverAddresses
 from envkit.allocator.config import Config, ConfigError
+from envkit.allocator.course import Course, Watch
 from envkit.allocator.messages import OutOfMemory
 from envkit.allocator.model import CachingAllocator
 from envkit.allocator.options import LAST_VERSION, Version
@@ -51,6 +53,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     ran_out_at_event: int | None
     retries: int
     """Times that the cache had to be flushed for an allocation."""
+    course: Course | None = None
+    """Where it was asked for."""
 
 
 def version_for(conf: str, recorded: Version) -> Version:
@@ -69,7 +73,12 @@ def version_for(conf: str, recorded: Version) -> Version:
 
 
 def what_if(
-    recording: Recording, start: list[StartSegment], conf: str, total_memory_bytes: int | None
+    recording: Recording,
+    start: list[StartSegment],
+    conf: str,
+    total_memory_bytes: int | None,
+    *,
+    moments: Collection[int] | None = None,
 ) -> Outcome:
     """Replay a history under other settings; new segments go where the driver would put them.
 
@@ -78,6 +87,7 @@ def what_if(
         start: the state where it begins.
         conf: the settings.
         total_memory_bytes: what torch can have.
+        moments: events after which the segments are kept; None: no course is wanted.
 
     Raises:
         ConfigError: torch would refuse the settings.
@@ -98,8 +108,9 @@ def what_if(
         ran_out = _shrink(allocator, total_memory_bytes)
     elif start:
         ran_out = _lay_out_anew(allocator, start, held)
+    watch = Watch(allocator, moments) if moments is not None else None
     if ran_out is None:
-        ran_out = _go_through(recording, allocator, held)
+        ran_out = _go_through(recording, allocator, held, watch)
     stats = allocator.memory_stats()
     return Outcome(
         conf=conf,
@@ -108,6 +119,7 @@ def what_if(
         peak_allocated_bytes=stats["allocated_bytes.all.peak"],
         ran_out_at_event=ran_out,
         retries=stats["num_alloc_retries"],
+        course=watch.course() if watch is not None else None,
     )
 
 
@@ -171,7 +183,7 @@ def _lay_out_anew(
 
 
 def _go_through(  # noqa: C901  (hot path: one loop, no calls for common events)
-    recording: Recording, allocator: CachingAllocator, held: dict[int, int]
+    recording: Recording, allocator: CachingAllocator, held: dict[int, int], watch: Watch | None
 ) -> int | None:
     """Replay the events; return where memory ran out."""
     flushes = user_flushes(recording)
@@ -192,7 +204,11 @@ def _go_through(  # noqa: C901  (hot path: one loop, no calls for common events)
                 free(malloc(size, stream))
             elif index in flushes:
                 allocator.empty_cache()
+            if watch is not None:
+                watch.after(index)
     except OutOfMemory:
+        if watch is not None:
+            watch.stopped(index)
         return index
     return None
 

@@ -29,8 +29,12 @@ COMMANDS: Final = {
     "report": Entry("envkit.cli.report", "Write one machine, a pair or a team as a page."),
     "lock": Entry("envkit.cli.lock", "Lock each SPEC: every package with its address and hash."),
     "create": Entry("envkit.cli.create", "Install the lock of SPEC without conda."),
+    "image": Entry(
+        "envkit.cli.image", "Write the build folder of a container from the lock of SPEC."
+    ),
     "oom": Entry("envkit.cli.oom", "Explain an out-of-memory message or a whole log."),
-    "memory": Entry("envkit.cli.memory", "Replay a memory snapshot under other settings."),
+    "memory": Entry("envkit.cli.memory", "Replay a memory snapshot; measure what remedies save."),
+    "proof": Entry("envkit.cli.proof", "Challenge, sign and check reports for somebody else."),
     "explain": Entry("envkit.cli.explain", "Show the page of a finding, such as DRV002."),
     "rules": Entry("envkit.cli.rules", "List every rule."),
     "completion": Entry("envkit.cli.completion", "Print the completion script of a shell."),

@@ -38,6 +38,34 @@ class EnvkitCommand(click.Command):
         epilog_lines(formatter, "Examples", self.examples)
 
 
+class SubcommandGroup(click.Group):
+    """A command with commands of its own, `envkit memory`; its help ends with examples too."""
+
+    def __init__(self, *args: Any, examples: str = "", **kwargs: Any) -> None:
+        kwargs |= {"context_settings": HELP_NAMES, "invoke_without_command": True}
+        super().__init__(*args, **kwargs)
+        self.examples = examples
+
+    def require_command(self, context: click.Context) -> None:
+        """Refuse to run without a command; the group's own function calls it."""
+        if context.invoked_subcommand is None:
+            message = f"`envkit {self.name}` needs a command."
+            raise UsageError(message, next_step=f"`envkit {self.name} --help` lists them.")
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command of an argument list; say what there is for a mistyped one."""
+        if args[0] not in self.commands and not ctx.resilient_parsing:
+            message = f"There is no command {args[0]!r} in `envkit {self.name}`."
+            raise UsageError(message, next_step=f"`envkit {self.name} --help` lists them.")
+        return super().resolve_command(ctx, args)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the examples as they are to be typed."""
+        epilog_lines(formatter, "Examples", self.examples)
+
+
 def epilog_lines(formatter: click.HelpFormatter, title: str, text: str) -> None:
     """Write lines that are not to be wrapped under a title."""
     with formatter.section(title):

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import click
 
 from envkit.cli.command import EnvkitCommand, Terminal, format_options, terminal_options
-from envkit.cli.output import emit, style_of
+from envkit.cli.written import Formats, of_outcome, print_format, write_file
 from envkit.compare.compare import Comparison
+from envkit.render.json_ import render_json
+from envkit.render.outcome import Outcome
+from envkit.render.style import Style
 from envkit.workflows.diff import Confirm, DiffRequest, diff
 from envkit.workflows.memory_notes import memory_notes
 
@@ -23,18 +24,15 @@ envkit diff mine.json paste.txt            against a collect_env paste
 envkit diff HEAD~1:env.conda-lock.yml env.conda-lock.yml
 envkit diff ~/envs/vit conda-list.txt --require packages"""
 
-#: Ending of the file that -o names -> format.
-_ENDINGS: Final = {".json": "json", ".md": "markdown", ".txt": "text"}
-
 
 @click.command(cls=EnvkitCommand, name="diff", examples=EXAMPLES)
 @click.argument("inputs", nargs=-1, required=True, metavar="A B [C ...] | FOLDER")
 @click.option("--require", metavar="LAYERS", help="Layers that must agree, with commas; or all.")
 @click.option("--confirm", is_flag=True, help="Run here, with her settings, what differs.")
 @click.option("--python", metavar="EXE", help="Interpreter for --confirm [active one].")
-@click.option("-o", "output", metavar="FILE", help="Save it: .json, .md or .txt, else --format.")
+@click.option("-o", "output", metavar="FILE", help="Save it; the ending says the format.")
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 whatever the verdict is.")
-@format_options("text", "json", "markdown", "github")
+@format_options("text", "json", "markdown", "html", "junit", "sarif", "github")
 @terminal_options
 def command(**options: Any) -> int:
     """Say what differs between machines, and the cause.
@@ -42,12 +40,7 @@ def command(**options: Any) -> int:
     Each may be a report, a fingerprint, a machine profile, a collect_env paste, a conda-lock.yml,
     an explicit lock, an environment.yml, `conda list`, `pip freeze`, a prefix or REVISION:PATH.
     """
-    terminal = Terminal(
-        quiet=options["quiet"],
-        verbose=options["verbose"],
-        color=options["color"],
-        no_progress=options["no_progress"],
-    )
+    terminal = Terminal.of(options)
     request = DiffRequest(inputs=options["inputs"], require=options["require"])
     confirm = _confirmer(options["python"]) if options["confirm"] else None
     comparison = diff(request, os.environ, confirm)
@@ -62,45 +55,34 @@ def _confirmer(python: str | None) -> Confirm:
 
 
 def _write(comparison: Comparison, options: dict[str, Any], terminal: Terminal) -> None:
-    chosen = "json" if options["as_json"] else options["format_"]
-    output = options["output"]
-    if output is not None:
-        from envkit.workflows.save import write_atomically  # noqa: PLC0415 (only where it is asked)
-
-        by_ending = _ENDINGS.get(Path(output).suffix.lower(), "text")
-        text = _FORMATS[chosen or by_ending](comparison, terminal)
-        write_atomically(Path(output), text.encode())
-    emit(_FORMATS[chosen or "text"](comparison, terminal))
+    formats = _formats(comparison)
+    if options["output"] is not None:
+        write_file(formats, options)
+    print_format(formats, options, terminal)
 
 
-def _text(comparison: Comparison, terminal: Terminal) -> str:
-    from envkit.render.diff_text import render_diff  # noqa: PLC0415 (rich, only where it draws)
+def _formats(comparison: Comparison) -> Formats:
+    document = comparison.document
 
-    notes = memory_notes(comparison.rooms)
-    return render_diff(comparison.document, notes, style_of(terminal))
+    def text(style: Style) -> str:
+        from envkit.render.diff_text import render_diff  # noqa: PLC0415 (rich, only to draw)
 
+        return render_diff(document, memory_notes(comparison.rooms), style)
 
-def _json(comparison: Comparison, _: Terminal) -> str:
-    from envkit.render.json_ import render_json  # noqa: PLC0415
+    def markdown(_: Style) -> str:
+        from envkit.render.diff_markdown import render_markdown  # noqa: PLC0415
 
-    return render_json(comparison.document)
+        return render_markdown(document, memory_notes(comparison.rooms))
 
+    def outcome() -> Outcome:
+        from envkit.render.diff_outcome import diff_outcome  # noqa: PLC0415 (not for text)
 
-def _markdown(comparison: Comparison, _: Terminal) -> str:
-    from envkit.render.diff_markdown import render_markdown  # noqa: PLC0415
+        return diff_outcome(document)
 
-    return render_markdown(comparison.document, memory_notes(comparison.rooms))
+    def html(_: Style) -> str:
+        from envkit.workflows.report import comparison_page  # noqa: PLC0415 (templates)
 
+        return comparison_page(comparison)
 
-def _github(comparison: Comparison, _: Terminal) -> str:
-    from envkit.render.diff_markdown import render_github  # noqa: PLC0415
-
-    return render_github(comparison.document)
-
-
-_FORMATS: Final[dict[str, Callable[[Comparison, Terminal], str]]] = {
-    "text": _text,
-    "json": _json,
-    "markdown": _markdown,
-    "github": _github,
-}
+    others = {**of_outcome(outcome), "markdown": markdown, "html": html}
+    return {"text": text, "json": lambda _: render_json(document), **others}

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-from pathlib import Path
 from typing import Any
 
 import click
 
 from envkit.cli.command import EnvkitCommand, Terminal, format_options, terminal_options
-from envkit.cli.output import complain, complain_of, emit, style_of
-from envkit.model.documents import Lint
-from envkit.render.json_ import render_json
+from envkit.cli.output import complain, complain_of
+from envkit.cli.written import of_outcome, write_document
 from envkit.render.lint_text import render_lint
+from envkit.render.outcome import Outcome
 from envkit.render.style import Style
 from envkit.workflows.config import current_folder, read_configuration
 from envkit.workflows.lint import exit_code, lint_specs, without_locks
-from envkit.workflows.save import write_atomically
 
 EXAMPLES = """\
 envkit lint environment.yml
@@ -28,8 +26,8 @@ envkit lint --json environment.yml"""
 
 @click.command(cls=EnvkitCommand, name="lint", examples=EXAMPLES)
 @click.argument("specs", nargs=-1, required=True, metavar="SPEC...")
-@format_options("text", "json")
-@click.option("-o", "output", metavar="FILE", help="Write it there; a name in .json is JSON.")
+@format_options("text", "json", "markdown", "junit", "sarif", "github")
+@click.option("-o", "output", metavar="FILE", help="Write it there; the ending says the format.")
 @click.option(
     "--fail-on",
     type=click.Choice(["error", "warning", "unknown"]),
@@ -49,21 +47,18 @@ def command(**options: Any) -> int:
     document = lint_specs(specs, today=today, configuration=configuration)
     if locks and not terminal.quiet:
         complain(f"envkit: locks are no specs, left out: {', '.join(locks)}")
-    _write(document, {**options, "specs": specs}, terminal)
-    for unread in document.unread:
-        complain_of(unread.message, unread.next_step)
     fail_on = configuration.pick(options["fail_on"], "fail_on", "error").value
     code = exit_code(document, fail_on=fail_on)
+
+    def draw(style: Style) -> str:
+        return render_lint(document, specs, style)
+
+    def outcome() -> Outcome:
+        from envkit.render.lint_outcome import lint_outcome  # noqa: PLC0415 (not for text)
+
+        return lint_outcome(document, specs, exit_code=code)
+
+    write_document(document, draw, options, terminal, others=of_outcome(outcome))
+    for unread in document.unread:
+        complain_of(unread.message, unread.next_step)
     return 0 if options["exit_zero"] and code == 1 else code
-
-
-def _write(document: Lint, options: dict[str, Any], terminal: Terminal) -> None:
-    specs, output = options["specs"], options["output"]
-    chosen = "json" if options["as_json"] else options["format_"]
-    if output is None:
-        as_json = chosen == "json"
-        emit(render_json(document) if as_json else render_lint(document, specs, style_of(terminal)))
-        return
-    as_json = (chosen or Path(output).suffix.removeprefix(".")) == "json"
-    text = render_json(document) if as_json else render_lint(document, specs, Style())
-    write_atomically(Path(output), text.encode())

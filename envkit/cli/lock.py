@@ -9,11 +9,13 @@ from typing import Any
 import click
 
 from envkit.cli.command import EnvkitCommand, Terminal, format_options, terminal_options
-from envkit.cli.output import emit, style_of
+from envkit.cli.output import style_of
 from envkit.cli.progress import progress
+from envkit.cli.written import of_outcome, write_document
 from envkit.errors import UsageError
-from envkit.render.json_ import render_json
 from envkit.render.lock_text import render_lock
+from envkit.render.outcome import Outcome
+from envkit.render.style import Style
 from envkit.workflows.lock import LockRequest, exit_code, lock
 from envkit.workflows.lock_update import update
 
@@ -54,7 +56,8 @@ envkit lock --platform linux-64 --platform osx-arm64 cpu.yml"""
     metavar="P",
     help="Platform to lock, such as linux-64. Repeatable [the registry's, else linux-64].",
 )
-@format_options("text", "json")
+@click.option("-o", "output", metavar="FILE", help="Write the answer there, not the lock.")
+@format_options("text", "json", "markdown", "junit", "sarif", "github")
 @terminal_options
 def command(**options: Any) -> int:
     """Lock each SPEC: every package with its address and hash.
@@ -70,13 +73,21 @@ def command(**options: Any) -> int:
         mirror=options["mirror"],
         platforms=options["platforms"],
     )
-    style = style_of(terminal)
-    with progress(shown=terminal.progress_on(), ascii_only=not style.unicode) as tell:
+    with progress(shown=terminal.progress_on(), ascii_only=not style_of(terminal).unicode) as tell:
         work = update if options["update"] else lock
         document = work(request, os.environ, tell)
-    as_json = options["as_json"] or options["format_"] == "json"
-    emit(render_json(document) if as_json else render_lock(document, style))
-    return exit_code(document)
+    code = exit_code(document)
+
+    def outcome() -> Outcome:
+        from envkit.render.lock_outcome import lock_outcome  # noqa: PLC0415 (not for text)
+
+        return lock_outcome(document, exit_code=code)
+
+    def draw(style: Style) -> str:
+        return render_lock(document, style)
+
+    write_document(document, draw, options, terminal, others=of_outcome(outcome))
+    return code
 
 
 def _specs(options: dict[str, Any]) -> tuple[str, ...]:

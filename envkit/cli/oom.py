@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from envkit.cli.command import EnvkitCommand, Terminal, format_options, terminal_options
-from envkit.cli.written import write_document
+from envkit.cli.written import of_outcome, write_document
+from envkit.render.outcome import Outcome
 from envkit.render.style import Style
 from envkit.workflows.oom import explain_oom
 
@@ -19,8 +20,8 @@ envkit oom --json train.log"""
 
 @click.command(cls=EnvkitCommand, name="oom", examples=EXAMPLES)
 @click.argument("log", metavar="FILE|-")
-@click.option("-o", "output", metavar="FILE", help="Write it there; a name in .json is JSON.")
-@format_options("text", "json")
+@click.option("-o", "output", metavar="FILE", help="Write it there; the ending says the format.")
+@format_options("text", "json", "markdown", "github")
 @terminal_options
 def command(**options: Any) -> int:
     """Explain an out-of-memory message or a whole log.
@@ -28,12 +29,7 @@ def command(**options: Any) -> int:
     Reads torch's messages of every release, wrapped, prefixed or cut off, as many as there are.
     Says what fills the card, which kind of failure it is, and what to do, most likely first.
     """
-    terminal = Terminal(
-        quiet=options["quiet"],
-        verbose=options["verbose"],
-        color=options["color"],
-        no_progress=options["no_progress"],
-    )
+    terminal = Terminal.of(options)
     found = explain_oom(options["log"])
 
     def draw(style: Style) -> str:
@@ -41,5 +37,12 @@ def command(**options: Any) -> int:
 
         return render_oom_text(found, style)
 
-    write_document(found, draw, options, terminal)
+    def outcome() -> Outcome:
+        from envkit.render.oom_outcome import oom_outcome  # noqa: PLC0415 (not for text)
+
+        return oom_outcome(found)
+
+    made = of_outcome(outcome)
+    others = {name: made[name] for name in ("markdown", "github")}
+    write_document(found, draw, options, terminal, others=others)
     return 0

@@ -8,12 +8,15 @@ from typing import Any
 import click
 
 from envkit.cli.command import EnvkitCommand, Terminal, format_options, terminal_options
-from envkit.cli.output import emit, style_of
+from envkit.cli.output import style_of
 from envkit.cli.progress import progress
 from envkit.cli.verify_options import LIVE_ONLY, verify_options
+from envkit.cli.written import Formats, in_repository, of_outcome, print_format
 from envkit.errors import UsageError
 from envkit.model.report import Report
 from envkit.render.json_ import render_json
+from envkit.render.outcome import Outcome
+from envkit.render.style import Style
 from envkit.workflows.config import Configuration, current_folder, read_configuration
 from envkit.workflows.request import request_from
 from envkit.workflows.save import choose_destination, save_report
@@ -27,12 +30,13 @@ envkit verify --no-fingerprint          facts and rules only
 envkit verify --label lab-1 -o team/    one file a machine in a team's folder
 envkit verify -n vit --spec vit         is it what the spec asks for
 envkit verify -n vit --lock conda-lock.yml --deep
+envkit verify --against h200-torch2.11.0    measure what a baseline did
 envkit verify --from report.json        judge what somebody else recorded"""
 
 
 @click.command(cls=EnvkitCommand, name="verify", examples=EXAMPLES)
 @verify_options
-@format_options("text", "json")
+@format_options("text", "json", "markdown", "html", "junit", "sarif", "github")
 @terminal_options
 def command(**options: Any) -> int:
     """Say whether this machine and environment are right.
@@ -46,12 +50,11 @@ def command(**options: Any) -> int:
         report = _recorded(options, configuration)
     else:
         report = _live(options, configuration, terminal)
-    as_json = options["as_json"] or options["format_"] == "json"
-    document = render_json(report) if as_json or options["output"] is not None else ""
     if options["output"] is not None:
-        save_report(report, document, choose_destination(options["output"], report.label))
-    saved = options["from_"] is not None
-    emit(document if as_json else _text(report, terminal, saved=saved))
+        destination = choose_destination(options["output"], report.label)
+        save_report(report, render_json(report), destination)
+    formats = _formats(report, saved=options["from_"] is not None)
+    print_format(formats, options, terminal)
     return 0 if options["exit_zero"] else report.verdict.exit_code
 
 
@@ -78,7 +81,26 @@ def _recorded(options: dict[str, Any], configuration: Configuration) -> Report:
     return judge_file(options["from_"], request_from(options, configuration))
 
 
-def _text(report: Report, terminal: Terminal, *, saved: bool) -> str:
-    from envkit.render.text import render_text  # noqa: PLC0415 (rich, only where text is drawn)
+def _formats(report: Report, *, saved: bool) -> Formats:
+    def text(style: Style) -> str:
+        from envkit.render.text import render_text  # noqa: PLC0415 (rich, only where it draws)
 
-    return render_text(report, style_of(terminal), saved=saved)
+        return render_text(report, style, saved=saved)
+
+    def outcome() -> Outcome:
+        from envkit.render.report_outcome import report_outcome  # noqa: PLC0415 (not for text)
+
+        return report_outcome(report)
+
+    def markdown(_: Style) -> str:
+        from envkit.render.report_markdown import render_report_markdown  # noqa: PLC0415
+
+        return render_report_markdown(report, in_repository(outcome()))
+
+    def html(_: Style) -> str:
+        from envkit.workflows.report import machine_page  # noqa: PLC0415 (templates)
+
+        return machine_page(report)
+
+    others = {**of_outcome(outcome), "markdown": markdown, "html": html}
+    return {"text": text, "json": lambda _: render_json(report), **others}

@@ -20,6 +20,7 @@ LIVE_ONLY: Final = (
     "flags",
     "timeout",
     "challenge",
+    "call",
     "spec",
     "lock",
     "strict",
@@ -40,7 +41,7 @@ _OPTIONS: Final = (
     ),
     click.option(
         "--suite",
-        type=click.Choice(["quick", "standard"]),
+        type=click.Choice(["quick", "standard", "full"]),
         help="Probes to run [standard with a GPU, quick without].",
     ),
     click.option(
@@ -54,11 +55,19 @@ _OPTIONS: Final = (
         metavar="FLAG=VALUE",
         help="Switch of torch to set first, such as cudnn.benchmark=true. Repeatable.",
     ),
+    click.option(
+        "--call",
+        metavar="MODULE:FUNCTION",
+        help="Measure a step of your own too, imported from this folder.",
+    ),
     click.option("--timeout", type=float, metavar="S", help="Seconds for all probes [300]."),
     click.option(
         "--challenge",
         metavar="NONCE",
         help="Seed the probes with 8 to 128 hexadecimal digits that you were given.",
+    ),
+    click.option(
+        "--against", metavar="REPORT", help="Compare with a measured report or a baseline's name."
     ),
     click.option("--label", metavar="NAME", help="Name of this machine in the report."),
     click.option(

@@ -13,13 +13,15 @@ from envkit.compare.layer import Collector, Kind, LayerResult, Lost
 from envkit.compare.peaks import CONTEXT_TOLERANCE_BYTES, take_near, take_peaks
 from envkit.compare.streams import is_stream, shape
 from envkit.model.documents import Comparable
-from envkit.model.fingerprint import DIGEST_LAYERS, LAYERS, Fingerprint, Layer, ProbeResult
+from envkit.model.fingerprint import DIGEST_LAYERS, LAYERS, Layer, ProbeResult
 
 #: Values of the context that change from minute to minute.
 _VOLATILE: Final = frozenset({"free_bytes"})
 _NO_FINGERPRINT: Final = Lost(reason="no fingerprint", lawful=True)
 _NOT_IN_SUITE: Final = Lost(reason="not in this suite", lawful=True)
 _MISSING: Final = Lost(reason="the probe is missing")
+_NOT_ASKED: Final = Lost(reason="this step of the user's was not asked for", lawful=True)
+_OWN_STEP: Final = "call."
 _SEEDED_PROBE: Final = "exercises.random_trace"
 MOST_COUNTERS: Final = 6
 #: Counters that say most to a reader come first.
@@ -49,7 +51,7 @@ def _compare_layer(layer: Layer, ground: Ground) -> LayerResult:
             values = [v if isinstance(v, Lost) else _LEFT_OUT for v in values]
         _TAKE[layer](collector, name, values, kind)
     if layer in DIGEST_LAYERS:
-        _take_digest(collector, layer, ground.fingerprints, kind)
+        _take_digest(collector, layer, ground, kind)
     return _partly(collector.finish(comparable))
 
 
@@ -58,6 +60,8 @@ _LEFT_OUT: Final = Lost(reason="exact here, left out", lawful=True)
 
 def _value(layer: Layer, name: str, result: ProbeResult | Lost | None, ground: Ground) -> Any:
     """Return what a probe gave, or why it counts for nothing."""
+    if result is None and name.startswith(_OWN_STEP):
+        return _NOT_ASKED
     if result is None:
         return _MISSING if ground.same_suite else _NOT_IN_SUITE
     if isinstance(result, Lost):
@@ -111,7 +115,23 @@ def _take_exercise(collector: Collector, name: str, values: Sequence[Any], kind:
 
 
 def _take_peaks(collector: Collector, name: str, values: Sequence[Any], kind: Kind) -> None:
-    take_peaks(collector, name, _values_or_lost(values), kind=kind)
+    plain = _values_or_lost(values)
+    take_peaks(collector, name, plain, kind=kind, by_addresses=_only_addresses(values))
+
+
+def _only_addresses(values: Sequence[Any]) -> bool:
+    """Whether all peaks are those of the model's replay, and it has the same for all without luck.
+
+    Then the same was asked for, and which of equally large free blocks was taken is all that can
+    have moved a peak.
+    """
+    replays = [
+        one.replay if isinstance(one, ProbeResult) and one.conforms else None for one in values
+    ]
+    first = replays[0] if replays else None
+    return first is not None and all(
+        one is not None and one.canonical == first.canonical for one in replays
+    )
 
 
 def _take_context(collector: Collector, name: str, values: Sequence[Any], kind: Kind) -> None:
@@ -138,13 +158,14 @@ def _same_result(one: ProbeResult, other: ProbeResult) -> bool:
     return one.digest == other.digest and one.values == other.values
 
 
-def _take_digest(
-    collector: Collector, layer: Layer, fingerprints: Sequence[Fingerprint | None], kind: Kind
-) -> None:
-    """Compare the digests of whole layers where every probe agreed: they must agree too."""
-    if collector.moved or len({one.suite.name for one in fingerprints if one is not None}) > 1:
+def _take_digest(collector: Collector, layer: Layer, ground: Ground, kind: Kind) -> None:
+    """Compare the digests of whole layers where every probe agreed: they must agree too.
+
+    Not those of different suites, nor of different challenges: these have other probes in them.
+    """
+    if collector.moved or not (ground.same_suite and ground.same_challenge):
         return
-    digests = [None if one is None else one.digests.get(layer) for one in fingerprints]
+    digests = [None if one is None else one.digests.get(layer) for one in ground.fingerprints]
     if None not in digests and len(set(digests)) > 1:
         collector.differ("digest", digests, kind=kind)
 

@@ -14,6 +14,8 @@ from envkit.model.observed import value_of
 
 #: The largest segment that a tie between equal free blocks can move (large pool of torch).
 SEGMENT_BYTES: Final = 20 << 20
+#: More than any device has: a difference of any size is tolerated.
+MAX_BYTES: Final = 1 << 62
 CONTEXT_TOLERANCE_BYTES: Final = 64 << 20
 #: Peaks in the order of preference: what a process holds of the device.
 _STEADY: Final = Lost(reason="not among the figures that are known", lawful=True)
@@ -36,10 +38,20 @@ class Room(msgspec.Struct, frozen=True, kw_only=True):
         return self.available_bytes // self.peak_bytes if self.peak_bytes else 0
 
 
-def take_peaks(collector: Collector, probe: str, values: Sequence[Any], *, kind: Kind) -> None:
+def take_peaks(
+    collector: Collector, probe: str, values: Sequence[Any], *, kind: Kind, by_addresses: bool
+) -> None:
     """Compare the peaks of one workload, figure by figure.
 
     Without segments, as on the CPU, nothing is left to chance and nothing is tolerated.
+
+    Args:
+        collector: takes what differs.
+        probe: name of the workload's peaks.
+        values: figures by name, one mapping for each input, or what was lost.
+        kind: class of a difference.
+        by_addresses: whether the model proves that only addresses set the inputs apart.
+
     """
     names = sorted({name for one in values if isinstance(one, Mapping) for name in one})
     if not names:
@@ -48,6 +60,7 @@ def take_peaks(collector: Collector, probe: str, values: Sequence[Any], *, kind:
         figures = [one if isinstance(one, Lost) else one.get(name, _STEADY) for one in values]
         tolerance = SEGMENT_BYTES if name.endswith("_bytes") else 1
         tolerance = tolerance if "segments" in names else 0
+        tolerance = MAX_BYTES if by_addresses else tolerance
         take_near(collector, f"{probe}.{name}", figures, tolerance=tolerance, kind=kind)
 
 

@@ -1,4 +1,4 @@
-"""The other documents read and written: diff, oom, replay, lint, lock, machine, error."""
+"""The other documents read and written: diff, oom, replay, lint, lock, stamp, machine, error."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 
 from envkit.model.finding import Evidence, Finding
+from envkit.model.fingerprint import Key, Short, Suite
 
 
 class DiffInput(msgspec.Struct, frozen=True, kw_only=True):
@@ -204,6 +205,13 @@ class PackageChange(msgspec.Struct, frozen=True, kw_only=True):
     after: str | None
 
 
+class ReasonPlace(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a reason stands: in the spec, or in the lock."""
+
+    file: str
+    line: int
+
+
 class LockedSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What became of one spec."""
 
@@ -213,6 +221,10 @@ class LockedSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     status: Literal["locked", "fresh", "stale", "unsolvable"]
     reasons: tuple[str, ...] = ()
     """Why it is stale, or the solver's explanation."""
+    places: tuple[ReasonPlace, ...] = ()
+    """Of a stale lock: where each reason stands, in their order."""
+    spec_file: str = ""
+    """The file of a spec that was named otherwise, `vit`."""
     changes: tuple[PackageChange, ...] = ()
     """Against the lock that was there before."""
 
@@ -222,6 +234,21 @@ class Lock(msgspec.Struct, frozen=True, kw_only=True):
 
     schema: Literal["envkit.lock/1"] = "envkit.lock/1"
     locks: tuple[LockedSpec, ...]
+
+
+class Stamp(msgspec.Struct, frozen=True, kw_only=True):
+    """`envkit.stamp/1`: what a checkpoint or a run says of the machine that made it."""
+
+    schema: Literal["envkit.stamp/1"] = "envkit.stamp/1"
+    envkit_version: str
+    created: str
+    """When the report was made: UTC, RFC 3339."""
+    suite: Suite
+    challenge: str | None
+    device: str
+    digests: dict[str, str]
+    short: Short
+    key: Key
 
 
 # A person writes a profile by hand: what reads like nothing is refused where it stands.

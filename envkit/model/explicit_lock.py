@@ -11,8 +11,8 @@ from typing import Final
 
 from envkit.errors import InputError
 from envkit.model.conda_lock import PACKAGE_FILE, LockedPackage, PackageHash
+from envkit.model.invalid_file import invalid
 from envkit.model.lock_reading import MAX_LOCK_BYTES, MAX_PACKAGES
-from envkit.model.yaml_values import invalid
 
 _MARK: Final = "@EXPLICIT"
 _PLATFORM: Final = re.compile(r"#\s*platform:\s*(?P<platform>[a-z]+-[a-z0-9]+)\s*")

@@ -238,6 +238,33 @@ class InstalledFrom(msgspec.Struct, frozen=True, kw_only=True):
     """Of the lock's bytes."""
 
 
+class BaselineCause(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a measured report differs, as `envkit diff` names it."""
+
+    code: str
+    title: str
+
+
+class BaselineComparison(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How this machine compares with a measured report, as `envkit diff` would say it."""
+
+    name: str
+    """The baseline, or the file of the report without its folder."""
+    named_by: str
+    """`--against`, or the spec that says it was measured so."""
+    status: Literal["same", "different", "incomplete"]
+    headline: str
+    agreement: dict[str, Literal["same", "different", "not_comparable"]]
+    """Layer to answer."""
+    differing: tuple[str, ...] = ()
+    """Layers that must agree and do not."""
+    unchecked: tuple[str, ...] = ()
+    """Layers that must agree and could not be compared."""
+    differences: tuple[str, ...] = ()
+    """The first values that differ where they must not: layer and key."""
+    causes: tuple[BaselineCause, ...] = ()
+
+
 class ContractFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the environment is to be: its lock and its spec, for the platform it is on.
 
@@ -261,6 +288,8 @@ class ContractFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """Of the spec, else those that the lock has noted."""
     stale: Observed[tuple[str, ...]] = NOT_RECORDED
     """Why the lock is no longer that of the spec, a sentence each."""
+    baselines: Observed[tuple[BaselineComparison, ...]] = NOT_RECORDED
+    """The measured reports that the machine was held against."""
 
 
 class FileProblem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -272,6 +301,8 @@ class FileProblem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     problem: Literal["missing", "altered", "not_a_file", "leads_outside"]
     written_by: str = ""
     """Distribution that wrote over it, where one lists the file too."""
+    by_pip: bool = False
+    """Whether the package is a distribution of pip, and the record its RECORD."""
 
 
 class Overlap(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -288,7 +319,7 @@ class Overlap(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class FilesFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The files of a conda prefix against the records of its packages (`--deep`)."""
+    """The files of a conda prefix against the records of conda and pip (`--deep`)."""
 
     checked: Observed[int] = NOT_RECORDED
     """Files hashed and compared."""

@@ -57,6 +57,15 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
     """Version of the allocator model that the exercises were checked against."""
 
 
+class PeakReplay(msgspec.Struct, frozen=True, kw_only=True):
+    """Peaks of a workload by the model: `allocated_bytes`, `reserved_bytes`, `segments`."""
+
+    observed: dict[str, int]
+    """With the addresses that the driver gave: these must be the measured ones."""
+    canonical: dict[str, int]
+    """With addresses counted upwards, which no luck of a process moves."""
+
+
 class ProbeResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What one probe gave in one layer."""
 
@@ -69,7 +78,12 @@ class ProbeResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     modelled: bool = False
     """The answer is the allocator model's; nothing was measured."""
     conforms: bool | None = None
-    """Whether a measured exercise gave the model's counters; null where that was not compared."""
+    """Whether a measured exercise gave the model's counters, or a workload the peaks of its replay;
+    null where that was not compared."""
+    replay: PeakReplay | None = None
+    """What the model says of measured peaks."""
+    optional: bool = False
+    """Whether it may lawfully be missing; then it has no part in the digest of its layer."""
 
 
 class Layers(msgspec.Struct, frozen=True, kw_only=True):

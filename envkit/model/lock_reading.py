@@ -9,8 +9,9 @@ import msgspec
 
 from envkit.errors import InputError
 from envkit.model.conda_lock import PACKAGE_FILE, CondaLock, LockedPackage
+from envkit.model.invalid_file import invalid, text_of
+from envkit.model.lock_head import read_head
 from envkit.model.lock_lines import read_packages
-from envkit.model.yaml_values import invalid, read_yaml
 
 #: Locks of 900 packages on four platforms have 2 MiB.
 MAX_LOCK_BYTES: Final = 32 << 20
@@ -19,8 +20,6 @@ PLATFORM: Final = re.compile(r"[a-z]+-[a-z0-9]+")
 _HASHES: Final = {"md5": re.compile(r"[0-9a-f]{32}"), "sha256": re.compile(r"[0-9a-f]{64}")}
 _SCHEMES: Final = frozenset({"https", "http", "file"})
 _START: Final = "\npackage:\n"
-#: Marks of YAML documents: behind them, what is above `package:` would not belong to it.
-_MARKS: Final = re.compile(r"^(?:---|\.\.\.|%)", re.MULTILINE)
 
 
 def read_conda_lock(content: bytes, *, origin: str) -> CondaLock:
@@ -35,35 +34,27 @@ def read_conda_lock(content: bytes, *, origin: str) -> CondaLock:
             the line or the path to the value, such as `package[3].hash.md5`.
 
     """
-    if len(content) > MAX_LOCK_BYTES:
-        raise invalid(origin, None, f"{len(content)} bytes are more than {MAX_LOCK_BYTES}")
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise invalid(origin, None, f"it is not UTF-8: {error.reason}") from error
+    text = text_of(content, origin=origin, limit_bytes=MAX_LOCK_BYTES)
     lock = _by_lines(text, origin) or _by_yaml(text, origin)
     _check(lock, origin)
     return lock
 
 
 def _by_lines(text: str, origin: str) -> CondaLock | None:
-    """Read the head as YAML and the packages by lines; None where the layout is another one."""
+    """Read head and packages by lines; None where the layout is another one."""
     head, start, rest = text.partition(_START)
-    if not start or _MARKS.search(head):
+    values = read_head(head) if start else None
+    if values is None or "package" in values:
         return None
     packages = read_packages(rest)
     if packages is None:
-        return None
-    try:
-        values = read_yaml(head, origin=origin)
-    except InputError:
-        return None  # what is open at its end, a quote for example, goes on behind `package:`
-    if not isinstance(values, dict) or "package" in values:
         return None
     return _converted({**values, "package": ()}, origin, packages)
 
 
 def _by_yaml(text: str, origin: str) -> CondaLock:
+    from envkit.model.yaml_values import read_yaml  # noqa: PLC0415 (it loads as long as a lock)
+
     return _converted(read_yaml(text, origin=origin), origin, None)
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from envkit.model.conda_lock import CondaLock, LockedPackage
-from envkit.model.yaml_values import is_plain_string
+from envkit.model.yaml_scalars import is_plain_string
 
 _BARE: Final = re.compile(r"[A-Za-z0-9_./<=][A-Za-z0-9_.+!/:*=<>,|@%~-]*")
 _NEEDS_ESCAPES: Final = re.compile(r"[^\x20-\x7e]")

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from urllib.parse import urlsplit
 
 import msgspec
 
+from envkit.model.conda_channel import channel_name, is_platform
 from envkit.model.conda_version import Constraint, parse_constraint
 
 _LONGEST = 1000
@@ -105,20 +105,6 @@ def parse_match_spec(text: str) -> MatchSpec:
     )
 
 
-def channel_name(channel: str) -> str:
-    """Return the name of a channel: the last part of its address, platform left out.
-
-    `conda-forge`, `https://conda.anaconda.org/conda-forge/linux-64` -> `conda-forge`;
-    `https://repo.anaconda.com/pkgs/main` -> `pkgs/main`.
-    """
-    parts = [part for part in urlsplit(channel.strip()).path.split("/") if part]
-    if parts and re.fullmatch(r"noarch|(linux|osx|win|freebsd|emscripten|wasi)-\w+", parts[-1]):
-        parts.pop()
-    if parts[-2:-1] == ["pkgs"]:
-        return "/".join(parts[-2:])
-    return parts[-1] if parts else channel.strip()
-
-
 def _from_url(url: str) -> MatchSpec:
     found = _PACKAGE_FILE.fullmatch(url.partition("#")[0].rpartition("/")[2])
     if found is None:
@@ -155,7 +141,7 @@ def _take_channel(text: str) -> tuple[str | None, str | None, str]:
     if not channel.strip() or "::" in rest:
         raise _not_a(text)
     name, slash, last = channel.strip().rpartition("/")
-    if slash and re.fullmatch(r"noarch|[a-z]+-\w+", last) and channel_name(channel) != last:
+    if slash and is_platform(last):
         return name, last, rest.strip()
     return channel.strip(), None, rest.strip()
 

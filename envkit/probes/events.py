@@ -12,23 +12,51 @@ from envkit.model.fingerprint import Layer
 PROTOCOL: Final = 1
 
 
+class OwnStep(msgspec.Struct, frozen=True, kw_only=True):
+    """A function of the user's, to be measured like a workload."""
+
+    target: str
+    """`module:function`."""
+    folder: str
+    """Importable, and the working folder, for the child that runs it alone."""
+
+
+class AskedStrategies(msgspec.Struct, frozen=True, kw_only=True):
+    """Which remedies to measure, on what."""
+
+    workload: str
+    names: tuple[str, ...]
+    call: OwnStep | None = None
+    """In place of the workload."""
+    batch: int | None = None
+    """None: the workload's usual one."""
+    memory_fraction: float | None = None
+    """Share of the device that torch may take; None: all that is free."""
+    search: bool = True
+    """Whether to look for the largest batch."""
+
+
 class ChildRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What a child is asked to do: one JSON document on its standard input."""
 
     protocol: Literal[1] = PROTOCOL
-    tasks: tuple[Literal["facts", "fingerprint"], ...] = ("facts",)
+    tasks: tuple[Literal["facts", "fingerprint", "strategies"], ...] = ("facts",)
     device: str = "auto"
     """`auto`, `cpu` or `cuda:N`."""
     suite: str = "quick"
-    """`quick`, `standard` or `auto`: standard on a GPU, quick on the CPU."""
+    """`quick`, `standard`, `full` or `auto`: standard on a GPU, quick on the CPU."""
     flags: dict[str, Scalar] = msgspec.field(name="set", default_factory=dict)
     """Switches of torch to set before anything is measured (`--set`)."""
     challenge: str | None = None
     """Hexadecimal digits that seed inputs (`--challenge`)."""
     probes: tuple[str, ...] | None = None
     """Names of the probes to run; None for all of the suite."""
+    call: OwnStep | None = None
+    """The user's own step (`--call`)."""
     memory_limit_bytes: int | None = None
     """Device memory that one child may use; None for the suite's own limit."""
+    strategies: AskedStrategies | None = None
+    """What to measure, for the task of that name."""
     time_limit_s: float = 120.0
     """For everything; the parent waits a little longer, so that the child can say what hung."""
 
@@ -119,12 +147,67 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag="p
     """The child that it ran in."""
     must_repeat: bool = True
     """Whether the suite says that it repeats on this kind of device; else it is in no digest."""
+    optional: bool = False
+    """Whether it may lawfully be missing; then it has no part in the digest of its layer."""
     depends_on: tuple[str, ...] = ()
     """Parts of the comparability key that change its values."""
     operations: list[list[Any]] | None = None
     """What an allocator exercise carries out; in no digest."""
     observed: dict[str, Any] | None = None
     """What else was seen, such as addresses; in no digest."""
+
+
+class Setup(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag="setup"):
+    """What strategies are measured on."""
+
+    workload: str
+    batch: int
+    device_name: str
+    """Empty for the CPU."""
+    limit_bytes: int | None
+    """Device memory that a child can have; None where there is no limit to try."""
+    torch: str
+
+
+class MeasuredValues(msgspec.Struct, frozen=True, kw_only=True):
+    """What was measured of a strategy; None where this kind of strategy or device has none."""
+
+    allocated_bytes: int | None = None
+    reserved_bytes: int | None = None
+    host_growth_bytes: int | None = None
+    step_seconds: tuple[float, ...] = ()
+    losses: tuple[float | None, ...] = ()
+    digest: str | None = None
+    why_no_peak: str = ""
+
+
+class Measurement(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag="measurement"):
+    """What became of one strategy."""
+
+    name: str
+    status: Literal["measured", "out_of_memory", "not_run", "failed"]
+    reason: str
+    values: MeasuredValues = MeasuredValues()
+
+
+class Tried(msgspec.Struct, frozen=True, kw_only=True):
+    """A batch that was tried."""
+
+    batch: int
+    peak_bytes: int | None
+    """Allocated; None: it did not fit."""
+
+
+class BatchSearch(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag="batch_search"):
+    """How the search for the largest batch went."""
+
+    status: Literal["found", "none_fits", "not_run"]
+    reason: str
+    trials: tuple[Tried, ...]
+    largest: int = 0
+    smallest_failed: int | None = None
+    holds: tuple[Tried, ...] = ()
+    held_steps: int = 0
 
 
 class Confound(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag="confound"):
@@ -157,6 +240,9 @@ Event: TypeAlias = (
     | SuiteStart
     | Progress
     | Probe
+    | Setup
+    | Measurement
+    | BatchSearch
     | Confound
     | ChildError
     | Done

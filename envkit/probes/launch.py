@@ -21,6 +21,7 @@ from envkit.probes.bounds import (
     why_unbearable,
 )
 from envkit.probes.events import (
+    BatchSearch,
     ChildError,
     ChildRequest,
     Confound,
@@ -29,9 +30,11 @@ from envkit.probes.events import (
     FactValues,
     Hello,
     KeyValues,
+    Measurement,
     Probe,
     Progress,
     SelfTests,
+    Setup,
     Stage,
     SuiteStart,
 )
@@ -98,6 +101,8 @@ class ChildRun(msgspec.Struct, frozen=True, kw_only=True):
     suite: SuiteStart | None
     """The suite that was begun."""
     probes: tuple[Probe, ...]
+    measured: tuple[Setup | Measurement | BatchSearch, ...] = ()
+    """What strategies gave, in the order in which they ended."""
     confounds: tuple[Confound, ...]
     errors: tuple[ChildError, ...]
     stderr_tail: str
@@ -190,6 +195,7 @@ class _Answer:
         self._key: dict[str, Any] | None = None
         self._suite: SuiteStart | None = None
         self._probes: list[Probe] = []
+        self._measured: list[Setup | Measurement | BatchSearch] = []
         self._confounds: list[Confound] = []
         self._errors: list[ChildError] = []
         self.hello: Hello | None = None
@@ -218,7 +224,7 @@ class _Answer:
 
     def _excess(self) -> str:
         """Say of what there is more than any suite has; empty as long as there is not."""
-        kept = len(self._probes) + len(self._confounds) + len(self._errors)
+        kept = len(self._probes) + len(self._measured) + len(self._confounds) + len(self._errors)
         if kept > MAX_EVENTS or len(self._facts) > MAX_EVENTS:
             return f"the answer has more than {MAX_EVENTS} events"
         if sum(map(len, self._facts.values())) > MAX_FACTS:
@@ -237,6 +243,8 @@ class _Answer:
                 self._tell(event)
             case Done():
                 self.complete = True
+            case Setup() | Measurement() | BatchSearch():
+                self._measured.append(event)
             case _:
                 self._keep_value(event)
 
@@ -285,6 +293,7 @@ class _Answer:
             key=self._key,
             suite=self._suite,
             probes=tuple(self._probes),
+            measured=tuple(self._measured),
             confounds=tuple(self._confounds),
             errors=tuple(self._errors),
             stderr_tail=stderr_tail,

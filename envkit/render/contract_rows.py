@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from envkit.model.facts import Facts
 from envkit.model.observed import Known, Unreadable, value_of
 
-_GIB = 1 << 30
+_UNITS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 
 
 def contract_rows(facts: Facts) -> Iterator[tuple[str, str]]:
@@ -18,9 +18,11 @@ def contract_rows(facts: Facts) -> Iterator[tuple[str, str]]:
     elif isinstance(request.spec, Unreadable) and request.spec.source:
         yield "spec", f"(unreadable: {request.spec.reason})"
     yield from _lock(facts)
+    for one in value_of(facts.contract.baselines) or ():
+        yield "against", f"{one.name} ({one.named_by}): {one.headline}"
     checked, size_bytes = value_of(facts.files.checked), value_of(facts.files.checked_bytes)
     if checked is not None:
-        yield "files", f"{_count(checked, 'file')} hashed, {(size_bytes or 0) / _GIB:.1f} GiB"
+        yield "files", f"{_count(checked, 'file')} hashed, {_size(size_bytes or 0)}"
 
 
 def _lock(facts: Facts) -> Iterator[tuple[str, str]]:
@@ -37,3 +39,10 @@ def _lock(facts: Facts) -> Iterator[tuple[str, str]]:
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _size(size_bytes: int) -> str:
+    for unit, least in _UNITS:
+        if size_bytes >= least:
+            return f"{size_bytes / least:.1f} {unit}"
+    return f"{size_bytes} bytes"

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from envkit.model.fingerprint import DIGEST_LAYERS, LAYERS, Fingerprint, ProbeResult, shortened
+from envkit.model.fingerprint import (
+    DIGEST_LAYERS,
+    LAYERS,
+    Fingerprint,
+    PeakReplay,
+    ProbeResult,
+    shortened,
+)
 
 MOST_NAMES: Final = 4
 
@@ -30,6 +37,7 @@ def rows(fingerprint: Fingerprint) -> Iterator[tuple[str, str]]:
             yield layer, f"{said}, {'no digest' if digest is None else shortened(digest)}"
         else:
             yield layer, said
+    yield from _left_behind(fingerprint)
 
 
 def layers(fingerprint: Fingerprint) -> Iterator[tuple[str, str]]:
@@ -37,7 +45,18 @@ def layers(fingerprint: Fingerprint) -> Iterator[tuple[str, str]]:
     for layer in LAYERS:
         probes: dict[str, ProbeResult] = getattr(fingerprint.layers, layer)
         if probes:
-            yield layer, ", ".join(_layer(probes))
+            said = _layer(probes)
+            said += _replays(probes) if layer == "peaks" else _conformity(probes)
+            yield layer, ", ".join(said)
+
+
+def _left_behind(fingerprint: Fingerprint) -> Iterator[tuple[str, str]]:
+    """Say of the user's own step what every call of it leaves behind."""
+    for name, probe in fingerprint.layers.tensors.items():
+        left = (probe.values or {}).get("left_bytes")
+        if name.startswith("call.") and name.endswith(".left") and isinstance(left, int):
+            step = name.removeprefix("call.").removesuffix(".left")
+            yield "your step", f"{step} leaves {left:,} B of tensors behind at every call"
 
 
 def _layer(probes: dict[str, ProbeResult]) -> list[str]:
@@ -50,10 +69,38 @@ def _layer(probes: dict[str, ProbeResult]) -> list[str]:
             said.append(words if status == "exact" else f"{words} ({_listed(names)})")
     if len(measured) < len(probes):
         said.append(f"{len(probes) - len(measured)} from the model, not measured")
-    compared = [one.conforms for one in measured.values() if one.conforms is not None]
-    if compared:
-        said.append(f"{sum(compared)} of {len(compared)} as the model has it")
     return said
+
+
+def _conformity(probes: dict[str, ProbeResult]) -> list[str]:
+    compared = [one.conforms for one in probes.values() if one.conforms is not None]
+    return [f"{sum(compared)} of {len(compared)} as the model has it"] if compared else []
+
+
+def _replays(probes: dict[str, ProbeResult]) -> list[str]:
+    """Say whether the model's replay gives the peaks, and what addresses have moved in them."""
+    compared = {name: one for name, one in probes.items() if one.conforms is not None}
+    if not compared:
+        return []
+    unlike = sorted(name for name, one in compared.items() if not one.conforms)
+    said = [f"replay differs in {_listed(unlike)}" if unlike else "replay equal"]
+    moved = [_moved(name, one.replay) for name, one in sorted(compared.items()) if one.replay]
+    lucky = [text for text in moved if text]
+    if lucky:
+        more = f" and {len(lucky) - 1} more" if len(lucky) > 1 else ""
+        said.append(f"{lucky[0]}{more}: of equally large free blocks the lowest is taken")
+    return said
+
+
+def _moved(name: str, replay: PeakReplay) -> str:
+    """Say how far a peak is from that of canonical addresses; empty where it is the same."""
+    mine, other = replay.observed, replay.canonical
+    count = mine.get("segments", 0) - other.get("segments", 0)
+    size_mib = (mine.get("reserved_bytes", 0) - other.get("reserved_bytes", 0)) / (1 << 20)
+    if not count and not size_mib:
+        return ""
+    segments = f"{count:+d} segment{'' if abs(count) == 1 else 's'}"
+    return f"{name} {segments} and {size_mib:+.0f} MiB by addresses"
 
 
 def _listed(names: list[str]) -> str:

@@ -5,19 +5,17 @@ Drawn without rich, which would cost a pre-commit hook more time than the check 
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Final
 
 from envkit.model.documents import Lint, LintFinding
 from envkit.model.finding import Severity
-from envkit.render.escape import ascii_only, printable
+from envkit.render.lines import BOLD, CYAN, RED, YELLOW, painted, shown, wrapped
 from envkit.render.style import Style
 
 _WORDS: Final = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "info"}
-_COLORS: Final = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.INFO: "36"}
-_BOLD: Final = "1"
+_COLORS: Final = {Severity.ERROR: RED, Severity.WARNING: YELLOW, Severity.INFO: CYAN}
 _INDENT: Final = " " * 6
 
 
@@ -33,50 +31,35 @@ def render_lint(document: Lint, files: Sequence[str], style: Style) -> str:
     lines: list[str] = []
     if style.verbosity >= 0:
         for file, group in groupby(document.findings, key=lambda one: one.file):
-            lines += [_painted(_shown(file, style), _BOLD, style)]
+            lines += [painted(shown(file, style), BOLD, style)]
             for finding in group:
                 lines += _finding(finding, style)
             lines.append("")
-    lines.append(_totals(document, len(dict.fromkeys(files)), style))
+    lines.append(totals(document, len(dict.fromkeys(files)), style))
     return "\n".join(lines) + "\n"
 
 
 def _finding(finding: LintFinding, style: Style) -> list[str]:
-    word = _painted(f"{_WORDS[finding.severity]:<7}", _COLORS[finding.severity], style)
-    head = f"{finding.line:>4}  {word}  {finding.code}  {_shown(finding.title, style)}"
+    word = f"{_WORDS[finding.severity]:<7}"
+    lead = f"{finding.line:>4}  {word}  {finding.code}  "
+    head = wrapped(finding.title, lead, style)
+    head[0] = head[0].replace(word, painted(word, _COLORS[finding.severity], style), 1)
     evidence = "; ".join(f"{one.what}: {one.seen}" for one in finding.evidence)
-    body = _wrapped(_shown(evidence, style), "", style)
-    return [head, *body, *_wrapped(_shown(finding.fix.text, style), "fix: ", style)]
+    body = wrapped(evidence, _INDENT, style)
+    return [*head, *body, *wrapped(finding.fix.text, f"{_INDENT}fix: ", style)]
 
 
-def _wrapped(text: str, lead: str, style: Style) -> list[str]:
-    return textwrap.wrap(
-        text,
-        width=max(40, style.width),
-        initial_indent=_INDENT + lead,
-        subsequent_indent=_INDENT + " " * len(lead),
-        break_on_hyphens=False,
-    )
-
-
-def _totals(document: Lint, files: int, style: Style) -> str:
+def totals(document: Lint, files: int, style: Style) -> str:
+    """Say in one line how many specs were looked at, and what was found."""
     looked_at = f"{files} spec" + ("s" if files != 1 else "")
     unread = f"{len(document.unread)} not read"
     if not document.findings:
         looked_at += f": {unread}" if document.unread else ""
         return f"{looked_at}: nothing found"
-    counts = [_painted(unread, "31", style)] if document.unread else []
+    counts = [painted(unread, RED, style)] if document.unread else []
     for severity, word in _WORDS.items():
         number = sum(one.severity is severity for one in document.findings)
         if number:
             plural = "s" if number != 1 and severity is not Severity.INFO else ""
-            counts.append(_painted(f"{number} {word}{plural}", _COLORS[severity], style))
+            counts.append(painted(f"{number} {word}{plural}", _COLORS[severity], style))
     return f"{looked_at}: {', '.join(counts)}"
-
-
-def _painted(text: str, code: str, style: Style) -> str:
-    return f"\x1b[{code}m{text}\x1b[0m" if style.color else text
-
-
-def _shown(text: str, style: Style) -> str:
-    return printable(text) if style.unicode else ascii_only(printable(text))

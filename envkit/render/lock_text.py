@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from envkit.model.documents import Lock, LockedSpec, PackageChange
-from envkit.render.escape import printable
+from envkit.render.lines import GREEN, RED, painted, shown, wrapped
 from envkit.render.style import Style
 
 #: What a GPU computes with, shown first.
@@ -19,6 +19,7 @@ _WORDS = {
     "stale": "STALE (CON008)",
     "unsolvable": "NOT SOLVABLE",
 }
+_COLORS = {"locked": GREEN, "fresh": GREEN, "stale": RED, "unsolvable": RED}
 
 
 def render_lock(document: Lock, style: Style) -> str:
@@ -33,17 +34,19 @@ def _spec(one: LockedSpec, style: Style) -> Iterator[str]:
     count = f" ({one.packages} packages)" if one.packages else ""
     if one.status == "unsolvable":
         count = " was not written"
-    yield printable(f"{one.spec}: {_WORDS[one.status]}, {one.file}{count}")
+    head = wrapped(f"{one.spec}: {_WORDS[one.status]}, {one.file}{count}", "", style)
+    yield from (painted(line, _COLORS[one.status], style) for line in head)
     if style.verbosity < 0:
         return
     for reason in one.reasons:
-        yield f"  {printable(reason)}"
+        yield from wrapped(reason, "  ", style)
     changes = sorted(one.changes, key=lambda change: _rank(change.name))
     if changes:
         yield f"  {len(changes)} packages differ from the lock before:"
-    yield from (f"    {printable(_change(change))}" for change in changes)
+    for change in changes:
+        yield from wrapped(_change(change), "    ", style)
     if one.status == "stale":
-        yield f"  next: envkit lock {printable(one.spec)}"
+        yield f"  next: envkit lock {shown(one.spec, style)}"
 
 
 def _rank(name: str) -> tuple[int, str]:

@@ -10,7 +10,7 @@ from envkit.render.style import Style
 
 #: Events that are shown without -v.
 MOST_SHOWN: Final = 5
-_TITLES: Final = {
+TITLES: Final = {
     "capacity": "the card is too small for what was asked of it",
     "fragmentation": "memory is there, but in pieces",
     "other_process": "somebody else holds the card",
@@ -43,9 +43,9 @@ def render_oom_text(found: Oom, style: Style) -> str:
 
 
 def _draw(page: Page, event: OomEvent) -> None:
-    title = _TITLES.get(event.kind, "")
+    title = TITLES.get(event.kind, "")
     page.paragraph((event.kind, "bold red"), (f"  {title}", "bold"))
-    page.line("  ", _place(event), style="dim")
+    page.line("  ", place_of(event), style="dim")
     if page.style.verbosity < 0:
         return
     page.line("  ", event.explanation)
@@ -56,7 +56,8 @@ def _draw(page: Page, event: OomEvent) -> None:
         page.table("  Numbers", ((name, f"{size}") for name, size in event.numbers.items()))
 
 
-def _place(event: OomEvent) -> str:
+def place_of(event: OomEvent) -> str:
+    """Say where in the log an event was, how often, on what, and in which release's words."""
     parts = [f"line {event.line}"]
     if event.times > 1:
         parts.append(f"{event.times} times")

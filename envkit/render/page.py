@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable
+from typing import Final
 
 from rich.console import Console
 from rich.containers import Lines
@@ -11,6 +12,10 @@ from rich.text import Text
 
 from envkit.render.escape import ascii_only, printable
 from envkit.render.style import Style
+
+#: Columns that a text needs, and how far it is moved in where it begins below its lead.
+_LEAST_ROOM: Final = 20
+_BELOW: Final = "      "
 
 
 class Page:
@@ -38,9 +43,15 @@ class Page:
         return pair[0] if self.style.unicode else pair[1]
 
     def line(self, lead: str, body: str, *, lead_style: str = "", style: str = "") -> None:
-        """Write `lead` and then `body`, wrapped under the end of `lead`."""
+        """Write `lead` and then `body`, wrapped under the end of `lead`.
+
+        Where the lead leaves no room, the body begins on the line below it.
+        """
         lead = self._shown(lead)
-        room = max(20, self.style.width - len(lead))
+        if self.style.width - len(lead) < _LEAST_ROOM and body and lead.strip():
+            self._console.print(Text(lead.rstrip(), style=lead_style), soft_wrap=True)
+            lead = _BELOW
+        room = max(_LEAST_ROOM, self.style.width - len(lead))
         wrapped = self._wrapped(Text(self._shown(body), style=style), room)
         beginning = Text(lead, style=lead_style)
         for part in wrapped:

@@ -162,6 +162,8 @@ def _walk(value: Any, hide: Callable[[str], str]) -> Any:
 def _exact(value: Any, hide: Callable[[str], str]) -> Any:
     """Leave names and versions as they are; an address is none, whatever field it stands in."""
     if isinstance(value, str):
+        if value.isascii() and ":" not in value and "@" not in value:
+            return value  # as most of ten thousand are
         encodable = value.encode("utf-8", "backslashreplace").decode()
         return hide(value) if _ADDRESS.search(encodable) else encodable
     if isinstance(value, (list, tuple)):

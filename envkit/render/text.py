@@ -10,6 +10,7 @@ from envkit.model.report import Report
 from envkit.render import fact_rows, fingerprint_rows
 from envkit.render.page import Page
 from envkit.render.report_words import counted_checks, target_line
+from envkit.render.requirement_rows import TITLE, requirement_rows
 from envkit.render.style import Style
 
 #: Findings of one severity that are shown without -v, and characters of one piece of evidence.
@@ -52,6 +53,9 @@ def render_text(report: Report, style: Style, *, saved: bool = False) -> str:
     if report.fingerprint is not None:
         title = fingerprint_rows.title(report.fingerprint)
         page.table(title, fingerprint_rows.rows(report.fingerprint))
+    # Who describes a machine wants to know what to tell others of it.
+    if style.verbosity > 0 or report.target.kind == "recorded":
+        page.table(TITLE, requirement_rows(report.facts))
     _draw_checks(page, report.checks)
     return page.text()
 

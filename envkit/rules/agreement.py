@@ -7,9 +7,10 @@ from functools import cached_property
 
 import msgspec
 
+from envkit.model.conda_channel import channel_name
 from envkit.model.conda_version import parse_constraint
 from envkit.model.facts import CondaPackage, Facts, SpecDependency
-from envkit.model.match_spec import MatchSpec, channel_name
+from envkit.model.match_spec import MatchSpec
 from envkit.model.observed import Known, value_of
 
 #: Packages that decide what a GPU computes and how much memory it needs, most telling first.

@@ -377,12 +377,12 @@ def _alc005(subject: Subject) -> Outcome:
     return Fired(
         reason="the allocator does not do what the model of it says",
         evidence=(
-            seen("exercises", "other counters than the model's", source_of(fact)),
+            seen("allocator", "other counters or peaks than the model's", source_of(fact)),
             _torch(subject),
         ),
         fix=fix(
-            "Figures that the model gives (memory replay, strategies) do not hold here. See the "
-            "first operation that differs in the fingerprint; report it with this torch's version."
+            "Figures that the model gives (memory replay, strategies) do not hold here. See what "
+            "differs first in the fingerprint (-o FILE); report it with this torch's version."
         ),
     )
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from envkit.model.conda_channel import channel_name
 from envkit.model.finding import Evidence, Severity
-from envkit.model.match_spec import channel_name
 from envkit.model.observed import Known, NotApplicable, value_of
 from envkit.rules import pip_agreement
 from envkit.rules.agreement import GPU_STACK, Unmet, asked, said, weight
 from envkit.rules.con_evidence import (
     count,
+    count_are,
     get_locked,
     listed,
     lock_source,
@@ -72,7 +73,7 @@ def _con001(subject: Subject) -> Outcome:
         reason=f"{count(number, 'locked package')} not installed",
         evidence=(*locked, *pip),
         fix=get_locked(subject),
-        title=f"{count(number, 'package')} of the lock {_is_are(number)} not installed",
+        title=f"{count_are(number, 'locked package')} not installed",
     )
 
 
@@ -115,7 +116,7 @@ def _con002(subject: Subject) -> Outcome:
             "that everybody has it.",
             "envkit lock SPEC",
         ),
-        title=f"{count(number, 'package')} {_is_are(number)} installed that the lock does not have",
+        title=f"{count_are(number, 'package')} installed that the lock does not have",
     )
 
 
@@ -158,7 +159,7 @@ def _con003(subject: Subject) -> Outcome:
             ),
         ),
         fix=get_locked(subject),
-        title=f"{count(number, 'package')} {_is_are(number)} not in the locked version or build"
+        title=f"{count_are(number, 'package')} not in the locked version or build"
         f"{f', {first} among them' if first in GPU_STACK and number > 1 else ''}",
     )
 
@@ -218,7 +219,7 @@ def _con004_by_spec(subject: Subject) -> Outcome:
         evidence=listed(foreign, lambda one: seen(one.name, said(one), spec_source(subject))),
         fix=fix("Name the channel in the spec, or install these packages from its own channels."),
         severity=Severity.WARNING,
-        title=f"{count(len(foreign), 'package')} {_is_are(len(foreign))} from a channel that "
+        title=f"{count_are(len(foreign), 'package')} from a channel that "
         f"{spec_name(subject)} does not name",
     )
 
@@ -251,8 +252,7 @@ def _con005(subject: Subject) -> Outcome:
                 ),
             ),
             fix=get_locked(subject),
-            title=f"{count(number, 'package')} {_is_are(number)} not the locked file: the hash "
-            "differs",
+            title=f"{count_are(number, 'package')} not the locked file: the hash differs",
         )
     bare = agreement.without_hash
     if bare and len(bare) == len(agreement.pairs) - len(agreement.changed):
@@ -318,10 +318,6 @@ def _pip_untold(subject: Subject) -> Outcome | None:
     if locked and not isinstance(pip, Known | NotApplicable):
         return missing("pip.distributions", pip)
     return None
-
-
-def _is_are(number: int) -> str:
-    return "is" if number == 1 else "are"
 
 
 RULES = (CON001, CON002, CON003, CON004, CON005)

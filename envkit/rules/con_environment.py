@@ -10,6 +10,7 @@ from envkit.rules.con_evidence import (
     MOST_LISTED,
     command,
     count,
+    count_are,
     get_locked,
     listed,
     lock_source,
@@ -18,7 +19,7 @@ from envkit.rules.con_evidence import (
     without_both,
     without_contract,
 )
-from envkit.rules.fixes import conda, pip_uninstall
+from envkit.rules.fixes import conda, pip, pip_uninstall
 from envkit.rules.outcome import Fired, Outcome, fix, missing, passed, seen, skipped
 from envkit.rules.rule import Rule
 from envkit.rules.subject import Subject, source_of, text_of
@@ -50,21 +51,34 @@ def _con006(subject: Subject) -> Outcome:
         fix=fix(
             f"Install {', '.join(packages[:3])}{' ...' if len(packages) > 3 else ''} again, or "  # noqa: PLR2004
             f"make the environment afresh{rest}.",
-            conda(subject, "install", "--force-reinstall", *packages[:8]),
+            _again(subject, problems),
         ),
-        title=f"{count(number, 'file')} {'is' if number == 1 else 'are'} not as installed: "
-        f"{problems[0].path}",
+        title=f"{count_are(number, 'file')} not as installed: "
+        f"{problems[0].path}{' ...' if number > 1 else ''}",
     )
+
+
+def _again(subject: Subject, problems: tuple[FileProblem, ...]) -> str:
+    """Return the commands that install packages again, each by what installed it."""
+    by_conda = sorted({one.package for one in problems if not one.by_pip})[:8]
+    by_pip = sorted({one.package for one in problems if one.by_pip})[:8]
+    commands = []
+    if by_conda:
+        commands.append(conda(subject, "install", "--force-reinstall", *by_conda))
+    if by_pip:
+        commands.append(pip(subject, "--force-reinstall", "--no-deps", *by_pip))
+    return " && ".join(commands)
 
 
 def _problem(one: FileProblem, source: str) -> Evidence:
     by = f", written over by pip's {one.written_by}" if one.written_by else ""
-    return seen(one.path, f"{_PROBLEMS[one.problem]} (package {one.package}){by}", source)
+    whose = f"{one.package}, installed by pip" if one.by_pip else f"package {one.package}"
+    return seen(one.path, f"{_PROBLEMS[one.problem]} ({whose}){by}", source)
 
 
 CON006 = Rule(
     code="CON006",
-    title="A file of a conda package is altered or missing",
+    title="A file of a package is altered or missing",
     severity=Severity.ERROR,
     check=_con006,
     reads=("files.problems",),
@@ -208,9 +222,10 @@ def _con010(subject: Subject) -> Outcome:
         reason=f"{count(len(found), 'package')} from defaults",
         evidence=listed(found, lambda one: seen(one.name, said(one), "conda-meta")),
         fix=fix(
-            "Make the environment afresh without that channel: its packages are built apart from "
-            "conda-forge's, and its terms ask larger organisations for a licence.",
-            "conda env create --override-channels -f SPEC",
+            "Add `nodefaults` to the channels of the spec, and make the environment afresh: what "
+            "defaults has is built apart from conda-forge's packages, and its terms ask larger "
+            "organisations for a licence.",
+            "conda env create -f SPEC",
         ),
         title=f"{count(len(found), 'package')} from the channel defaults, which was not asked for",
     )
@@ -287,7 +302,7 @@ def _con012(subject: Subject) -> Outcome:
     number = value_of(files.foreign_count) or len(foreign)
     started = [one for one in foreign if one.endswith((".pth", "/sitecustomize.py"))]
     first = (*started, *(one for one in foreign if one not in started))
-    at_start = ", which run whenever Python starts" if started else ""
+    at_start = ", run whenever Python starts" if started else ""
     return Fired(
         reason=f"{number} of nobody",
         evidence=listed(first, lambda one: seen("of no package", one, source_of(files.foreign))),

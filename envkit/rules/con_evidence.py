@@ -118,6 +118,11 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
+def count_are(number: int, noun: str) -> str:
+    """Write `1 package is`, `2 packages are`."""
+    return f"{count(number, noun)} {'is' if number == 1 else 'are'}"
+
+
 def spec_name(subject: Subject) -> str:
     """Return the spec as the user knows it."""
     return value_of(subject.facts.request.spec) or "its spec"

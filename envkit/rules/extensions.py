@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 
 import msgspec
-from packaging.utils import canonicalize_name
 
 from envkit.compat import tables
 from envkit.compat.tables import Build
+from envkit.model.distribution_name import canonical_name
 from envkit.model.observed import value_of
 from envkit.rules.cite import cite
 from envkit.rules.requirements import requirement
@@ -45,7 +45,7 @@ def _own_pins(subject: Subject) -> Iterator[Pin]:
         optional = wanted.marker is not None and "extra" in str(wanted.marker)
         if wanted.specifier and not optional and _is_ours(wanted.name):
             yield Pin(
-                name=canonicalize_name(wanted.name),
+                name=canonical_name(wanted.name),
                 specifier=str(wanted.specifier),
                 source="Requires-Dist of the installed torch",
             )
@@ -59,10 +59,8 @@ def _table_pins(subject: Subject) -> Iterator[Pin]:
         return
     source = cite("torch", f"releases {subject.torch.base} {subject.tag}", build)
     for name, specifier in build.pins.items():
-        yield Pin(
-            name=canonicalize_name(name.partition("[")[0]), specifier=specifier, source=source
-        )
-    named = {canonicalize_name(name.partition("[")[0]) for name in build.pins}
+        yield Pin(name=canonical_name(name.partition("[")[0]), specifier=specifier, source=source)
+    named = {canonical_name(name.partition("[")[0]) for name in build.pins}
     for library, version in (("cudnn", build.cudnn), ("nccl", build.nccl)):
         package = f"nvidia-{library}-{subject.tag[:4]}"
         if version is not None and library not in build.unsure and package not in named:
@@ -70,7 +68,7 @@ def _table_pins(subject: Subject) -> Iterator[Pin]:
 
 
 def _is_ours(name: str) -> bool:
-    return canonicalize_name(name).startswith(("nvidia-", "triton", "cuda-toolkit"))
+    return canonical_name(name).startswith(("nvidia-", "triton", "cuda-toolkit"))
 
 
 class Extension(msgspec.Struct, frozen=True, kw_only=True):

@@ -27,7 +27,8 @@ class Undecided(msgspec.Struct, frozen=True, kw_only=True):
 
     reason: str
     against: bool = False
-    """A known fact speaks against the machine; only what would excuse it is not known."""
+    """A known fact speaks against the machine and only what would excuse it is not known, or the
+    user asked for this very answer: then the verdict stays open."""
 
 
 class Fired(msgspec.Struct, frozen=True, kw_only=True):

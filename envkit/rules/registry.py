@@ -7,6 +7,7 @@ from envkit.model.spec_codes import SPEC_CODES
 from envkit.rules import (
     alc,
     con,
+    con_baseline,
     con_environment,
     drv,
     drv_failures,
@@ -86,6 +87,8 @@ RULES: tuple[Rule, ...] = (
     alc.ALC003,
     alc.ALC004,
     alc.ALC005,
+    # A setting or a library that another rule is about is named there first.
+    con_baseline.CON013,
 )
 
 BY_CODE: dict[str, Rule] = {rule.code: rule for rule in RULES}

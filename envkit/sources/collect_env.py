@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from packaging.utils import canonicalize_name
-
+from envkit.model.distribution_name import canonical_name
 from envkit.model.facts import (
     CondaFacts,
     CondaPackage,
@@ -198,10 +197,10 @@ def _pip(fields: dict[str, str]) -> PipFacts:
     if not has_package_list(fields):
         return PipFacts()
     installers = {
-        canonicalize_name(name): "pip" if channel == "pypi" else "conda"
+        canonical_name(name): "pip" if channel == "pypi" else "conda"
         for name, _, _, channel in sorted(conda_rows(fields["*"]), key=lambda row: row[3] == "pypi")
     }
-    named = ((canonicalize_name(name), version) for name, version in pip_rows(fields["*"]))
+    named = ((canonical_name(name), version) for name, version in pip_rows(fields["*"]))
     found = {
         name: PipDistribution(name=name, version=version, installer=installers.get(name, ""))
         for name, version in named

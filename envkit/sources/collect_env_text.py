@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from packaging.utils import canonicalize_name
+from envkit.model.distribution_name import canonical_name
 
 #: Labels that only this tool (and vLLM's edition of it) prints.
 _OWN_LABELS: Final = (
@@ -110,7 +110,7 @@ def is_collect_env(text: str) -> bool:
     """Tell whether a text holds enough of what only this tool prints: labels, or its list."""
     text = clean(text)
     seen = {found["own"] or found["header"] for found in _LABEL.finditer(text)} & {*_OWN_LABELS}
-    listed = "torch" in {canonicalize_name(name) for name, _ in _PIP.findall(text)}
+    listed = "torch" in {canonical_name(name) for name, _ in _PIP.findall(text)}
     return len(seen) >= _ENOUGH_LABELS or _TELLING_LABEL in seen or listed
 
 

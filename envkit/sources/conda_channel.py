@@ -1,4 +1,4 @@
-"""How a conda channel is called: from the address of a package, or from the name in its record."""
+"""Which channel a package came from: by its address, or by the name in its record."""
 
 from __future__ import annotations
 
@@ -6,18 +6,14 @@ import re
 from functools import lru_cache
 from typing import Final
 
+from envkit.model.conda_channel import full_channel_name
 from envkit.sources.redacted import clipped, escape_control, without_credentials
 
 MAX_CHARS: Final = 300
 _ARCHIVE = re.compile(r"/[^/]+\.(?:conda|tar\.bz2)$")
-#: The last folder of an address: the platform.
-_SUBDIR = re.compile(r"/(?:noarch|(?:linux|osx|win|freebsd|zos|emscripten|wasi)-[a-z0-9]{1,12})/?$")
-_NAMED_HOST = re.compile(r"^https?://(?:conda|conda-static)\.anaconda\.org/(.+)$")
-#: Anaconda's own channels; conda calls them `defaults` together.
-_DEFAULTS = re.compile(r"^(?:https?://repo\.(?:anaconda\.com|continuum\.io)/)?pkgs/[a-z0-9]{1,10}$")
 
 
-def channel_name(url: str, channel: str = "") -> str:
+def channel_of(url: str, channel: str = "") -> str:
     """Return the short name of a well-known channel, else its address without credentials.
 
     Args:
@@ -29,16 +25,11 @@ def channel_name(url: str, channel: str = "") -> str:
     # Packages of one channel and platform share everything up to the last slash.
     folder, _, file = address.rpartition("/")
     if "?" in file or "#" in file or not file.endswith((".conda", ".tar.bz2")):
-        return _named(address)
-    return _named(folder)
+        return _shown(address)
+    return _shown(folder)
 
 
 @lru_cache(maxsize=1024)
-def _named(address: str) -> str:
-    address = _ARCHIVE.sub("", without_credentials(address).strip())
-    address = _SUBDIR.sub("", address).rstrip("/")
-    named = _NAMED_HOST.match(address)
-    name = named.group(1) if named else address
-    if _DEFAULTS.match(name):
-        return "defaults"
-    return clipped(escape_control(name), MAX_CHARS)
+def _shown(address: str) -> str:
+    plain = _ARCHIVE.sub("", without_credentials(address).strip())
+    return clipped(escape_control(full_channel_name(plain)), MAX_CHARS)

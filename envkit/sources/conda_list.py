@@ -9,13 +9,13 @@ import re
 from typing import Any, Final
 
 import msgspec
-from packaging.utils import canonicalize_name
 
 from envkit.errors import InputError
 from envkit.model import codec
+from envkit.model.distribution_name import canonical_name
 from envkit.model.facts import CondaPackage, PipDistribution
-from envkit.model.yaml_values import invalid
-from envkit.sources.conda_channel import channel_name
+from envkit.model.invalid_file import invalid
+from envkit.sources.conda_channel import channel_of
 
 MAX_ROWS: Final = 50_000
 _HEAD: Final = re.compile(r"# packages in environment at |#\s+Name\s+Version\s+Build", re.MULTILINE)
@@ -102,14 +102,14 @@ def _sorted_out(rows: Any, origin: str) -> CondaList:
     pip: list[PipDistribution] = []
     for number, row in enumerate(rows):
         by_pip = row.channel in _PYPI
-        name = canonicalize_name(row.name) if by_pip else row.name.lower()
+        name = canonical_name(row.name) if by_pip else row.name.lower()
         if (by_pip, name) in seen:
             raise _twice(origin, number, name)
         seen.add((by_pip, name))
         if by_pip:
             pip.append(PipDistribution(name=name, version=row.version, installer="pip"))
         else:
-            channel = channel_name("", row.channel)
+            channel = channel_of("", row.channel)
             conda.append(
                 CondaPackage(
                     name=name, version=row.version, build=row.build_string, channel=channel

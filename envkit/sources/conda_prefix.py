@@ -11,7 +11,7 @@ import msgspec
 
 from envkit.model.facts import CondaFacts, CondaPackage
 from envkit.model.observed import Known, NotApplicable, Unreadable
-from envkit.sources.conda_channel import channel_name
+from envkit.sources.conda_channel import channel_of
 from envkit.sources.files import NotRead, list_folder, read_bytes
 from envkit.sources.redacted import clipped, escape_control, shorten_home, without_credentials
 
@@ -117,7 +117,7 @@ def _package(record: _Record) -> CondaPackage:
         name=_shown(record.name),
         version=_shown(record.version),
         build=_shown(record.build or record.build_string),
-        channel=channel_name(record.url or "", channel),
+        channel=channel_of(record.url or "", channel),
         subdir=_shown(record.subdir),
         url=_shown(without_credentials(record.url or "")),
         md5=_shown(record.md5),

@@ -19,7 +19,7 @@ _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _SOFT_LINKED: Final = 2
 
 
-class _Entry(msgspec.Struct, frozen=True):
+class _Entry(msgspec.Struct, frozen=True, gc=False):
     path: str = msgspec.field(name="_path")
     path_type: str = "hardlink"
     sha256: str | None = None
@@ -60,6 +60,8 @@ class RecordedFile(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """As the record has it, for the order of work alone; 0 where it does not."""
     links_allowed: bool
     """Whether the package was linked softly: its files are links to the package cache."""
+    by_pip: bool = False
+    """Whether the package is a distribution of pip, not a package of conda."""
 
 
 class Recorded(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TypeVar
 
 import msgspec
-from packaging.utils import canonicalize_name
 
 from envkit.model.codec import decode
+from envkit.model.distribution_name import canonical_name
 from envkit.model.documents import Machine, MachineGpu, MachineTorch
 from envkit.model.facts import (
     DriverFacts,
@@ -106,7 +106,7 @@ def _distributions(packages: dict[str, str] | None) -> Observed[tuple[PipDistrib
     if packages is None:
         return NOT_RECORDED
     found = (
-        PipDistribution(name=canonicalize_name(name), version=version)
+        PipDistribution(name=canonical_name(name), version=version)
         for name, version in sorted(packages.items())
     )
     return Known(value=tuple(found), source=SOURCE)

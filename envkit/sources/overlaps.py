@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Final
 
 from envkit.model.facts import CondaPackage, Overlap, PipDistribution
-from envkit.sources.files import NotRead, is_folder, read_bytes
-from envkit.sources.owners import MAX_RECORD_FILE_BYTES
 from envkit.sources.pip_packages import Installed, list_installed
 from envkit.sources.site_folders import site_folders
+from envkit.sources.wheel_records import metadata_path, recorded_by
 
 #: conda-forge's name where it is not that of the distribution, for what is installed beside torch.
 _CONDA_NAMES: Final = {
@@ -84,7 +83,7 @@ def overlaps_by_file(
             package = owners.get(path)
             if package is not None and not path.endswith(".pyc"):
                 shared[package] = shared.get(package, 0) + 1
-        if _metadata_path(one, prefix) in owners:
+        if metadata_path(one, prefix) in owners:
             continue  # a package of conda whose metadata says pip
         found += [
             _overlap(one, by_name[name], shared[name]) for name in sorted(shared) if name in by_name
@@ -99,9 +98,9 @@ def foreign_entries(prefix: Path, owned: Iterable[str]) -> Iterator[str]:
     """
     known = set(owned)
     for one in list_installed(prefix, {}):
-        if one.metadata.is_relative_to(prefix) and _metadata_path(one, prefix) not in known:
+        if one.metadata.is_relative_to(prefix) and metadata_path(one, prefix) not in known:
             known.update(recorded_by(one, prefix))
-            known.add(_metadata_path(one, prefix))
+            known.add(metadata_path(one, prefix))
     folders = {path.rpartition("/")[0] for path in known}
     for folder in list(folders):
         while folder and (folder := folder.rpartition("/")[0]) not in folders:
@@ -118,19 +117,6 @@ def by_pip(prefix: Path) -> tuple[Installed, ...]:
         for one in list_installed(prefix, {})
         if one.distribution.installer not in {"", "conda"} and one.metadata.is_relative_to(prefix)
     )
-
-
-def recorded_by(one: Installed, prefix: Path) -> Iterator[str]:
-    """Yield the files that a distribution lists, relative to the prefix."""
-    content = read_bytes(one.metadata / "RECORD", limit_bytes=MAX_RECORD_FILE_BYTES)
-    if isinstance(content, NotRead):
-        return
-    folder = one.metadata.parent.relative_to(prefix).as_posix()
-    for line in content.decode("utf-8", "surrogateescape").splitlines():
-        # A name with a comma is in quotes; none of ours matters enough to parse CSV.
-        path = line.rpartition(",")[0].rpartition(",")[0].strip('"').replace("\\", "/")
-        if path:
-            yield os.path.normpath(f"{folder}/{path}").replace("\\", "/")
 
 
 def _foreign_in(folder: str, prefix: Path, known: set[str], folders: set[str]) -> Iterator[str]:
@@ -169,14 +155,7 @@ def _is_its_own(prefix: Path, package: CondaPackage, one: Installed) -> bool:
     from envkit.sources.file_records import files_of  # noqa: PLC0415 (only for a suspect)
 
     record = prefix / "conda-meta" / f"{package.name}-{package.version}-{package.build}.json"
-    return _metadata_path(one, prefix) in files_of(record)
-
-
-def _metadata_path(one: Installed, prefix: Path) -> str:
-    path = one.metadata.relative_to(prefix).as_posix()
-    if not is_folder(one.metadata):
-        return path
-    return f"{path}/{'METADATA' if path.endswith('.dist-info') else 'PKG-INFO'}"
+    return metadata_path(one, prefix) in files_of(record)
 
 
 def _overlap(one: Installed, package: CondaPackage, files: int) -> Overlap:

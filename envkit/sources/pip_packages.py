@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-from packaging.utils import canonicalize_name
 
+from envkit.model.distribution_name import canonical_name
 from envkit.model.facts import PipDistribution, PipFacts
 from envkit.model.observed import Known, NotApplicable, Unreadable
 from envkit.sources.files import NotRead, is_file, is_folder, list_folder, read_head, read_text
@@ -81,7 +81,7 @@ def _with_stack_requirements(distribution: PipDistribution) -> PipDistribution:
     """Keep the requirements that rules go by: a report needs none of the others."""
     named = ((text, _REQUIREMENT_NAME.match(text)) for text in distribution.requires)
     kept = tuple(
-        text for text, name in named if name and _STACK.match(canonicalize_name(name.group(1)))
+        text for text, name in named if name and _STACK.match(canonical_name(name.group(1)))
     )
     return msgspec.structs.replace(distribution, requires=kept)
 
@@ -134,12 +134,9 @@ def _linked(link: Path) -> Path | None:
         return None
     checkout = Path(lines[0].strip())
     names = list_folder(checkout)
-    wanted = canonicalize_name(link.name.removesuffix(".egg-link"))
+    wanted = canonical_name(link.name.removesuffix(".egg-link"))
     for name in () if isinstance(names, NotRead) else names:
-        if (
-            name.endswith(".egg-info")
-            and canonicalize_name(name.removesuffix(".egg-info")) == wanted
-        ):
+        if name.endswith(".egg-info") and canonical_name(name.removesuffix(".egg-info")) == wanted:
             return checkout / name
     return None
 
@@ -159,7 +156,7 @@ def _read_one(metadata: Path, folder_name: str, shown: str) -> Installed | None:
     if not requires and metadata.name.endswith(("egg-info", "EGG-INFO")):
         requires = _egg_requires(metadata / "requires.txt")
     distribution = PipDistribution(
-        name=_shown(canonicalize_name(name)),
+        name=_shown(canonical_name(name)),
         version=_shown(version),
         installer=_installer(metadata),
         location=shown,
@@ -248,4 +245,4 @@ def _needed(distribution: PipDistribution) -> Iterator[str]:
     for requirement in distribution.requires:
         match = _REQUIREMENT_NAME.match(requirement)
         if match and not _EXTRA_ONLY.search(requirement):
-            yield canonicalize_name(match.group(1))
+            yield canonical_name(match.group(1))

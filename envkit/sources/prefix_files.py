@@ -1,20 +1,15 @@
-"""Whether the files of a conda prefix are those of its packages: every one hashed, in parallel.
+"""Whether a file of a prefix is the one that its package brought: looked at, hashed, compared.
 
 Nothing outside of the prefix is opened: not by `..` in a record, not through a link in the place
-of a file or of a folder above it. Threads, not processes: hashing and reading let go of Python's
-lock; `benchmarks/verify_prefix.py` has what that gives.
+of a file or of a folder above it.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import stat
-import threading
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -22,16 +17,12 @@ import msgspec
 from envkit.sources.file_records import RecordedFile
 
 Problem: TypeAlias = Literal["missing", "altered", "not_a_file", "leads_outside"]
-#: Told how far it is: done, total, what.
-Tell: TypeAlias = Callable[[int, int, str], None]
 
 #: A file of a package that is larger has been made to keep us busy.
 MAX_FILE_BYTES: Final = 64 << 30
-#: Read, not mapped: a mapped file that somebody cuts off ends the process.
-_BLOCK_BYTES: Final = 1 << 20
-_FILES_A_TURN: Final = 64
-_LARGE_BYTES: Final = 8 << 20
-_TELL_EVERY_S: Final = 0.1
+#: Read, not mapped: a mapped file that somebody cuts off ends the process. What was read stays in
+#: the cache of its processor until it is hashed.
+_BLOCK_BYTES: Final = 256 << 10
 _FLAGS: Final = (
     os.O_RDONLY
     | getattr(os, "O_NOFOLLOW", 0)
@@ -48,116 +39,22 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     problem: Problem
 
 
-class Checked(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of all files."""
-
-    count: int
-    size_bytes: int
-    unhashed: int
-    """There, and without a hash to compare with, or rewritten by Python (`__pycache__`)."""
-    found: tuple[Found, ...]
-    unreadable: tuple[str, ...]
-    """Why files could not be looked at, one text a file."""
-
-
-def check_files(
-    prefix: Path, files: Iterable[RecordedFile], tell: Tell, *, threads: int | None = None
-) -> Checked:
-    """Hash files and compare them with their records.
+class FileCheck:
+    """Looks at the files of one prefix, one after the other; for one thread or process.
 
     Args:
         prefix: the environment.
-        files: what its records say.
-        tell: called from this thread alone, about ten times a second.
-        threads: how many hash at once; by default as many as there are processors.
+        stopped: asked between two blocks whether to go on; a file that was left is not judged.
 
     """
-    ordered = list(files)
-    work = _Work(os.path.realpath(prefix), ordered)
-    count = threads or processors()
-    workers = [threading.Thread(target=work.run, daemon=True) for _ in range(count)]
-    for one in workers:
-        one.start()
-    try:
-        while alive := [one for one in workers if one.is_alive()]:
-            alive[0].join(_TELL_EVERY_S)
-            tell(work.done, len(ordered), "hashing files")
-        tell(work.done, len(ordered), "hashing files")
-    finally:
-        work.stopped.set()
-    if work.broken:
-        raise work.broken[0]
-    return work.result()
 
-
-def processors() -> int:
-    """Return how many processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return max(1, len(os.sched_getaffinity(0)))
-    return os.cpu_count() or 1
-
-
-class _Work:
-    """The files that are left, shared by the threads."""
-
-    def __init__(self, root: str, files: list[RecordedFile]) -> None:
-        self.root = root
-        self.stopped = threading.Event()
-        self.done = 0
-        self.broken: list[BaseException] = []
+    def __init__(self, prefix: str | os.PathLike[str], stopped: Callable[[], bool]) -> None:
+        self.root = os.path.realpath(prefix)
+        self.stopped = stopped
         self._inside: dict[str, bool] = {}
-        self._lock = threading.Lock()
-        self._turns = deque(_turns(files))
-        self._count = 0
-        self._size_bytes = 0
-        self._unhashed = 0
-        self._found: list[Found] = []
-        self._unreadable: list[str] = []
+        self._buffer = memoryview(bytearray(_BLOCK_BYTES))
 
-    def run(self) -> None:
-        """Take turns until nothing is left. The last step of a thread: what it raises is kept."""
-        try:
-            while self._turns and not self.stopped.is_set():
-                with contextlib.suppress(IndexError):  # another thread had the last one
-                    self._turn(self._turns.popleft())
-        except BaseException as error:  # noqa: BLE001 (raised again by `check_files`)
-            self.broken.append(error)
-            self.stopped.set()
-
-    def result(self) -> Checked:
-        """Return what was found, in the order of the paths."""
-        found = sorted(self._found, key=lambda one: (one.file.path, one.file.package))
-        return Checked(
-            count=self._count,
-            size_bytes=self._size_bytes,
-            unhashed=self._unhashed,
-            found=tuple(found),
-            unreadable=tuple(sorted(self._unreadable)),
-        )
-
-    def _turn(self, turn: list[RecordedFile]) -> None:
-        count, size_bytes, unhashed, done = 0, 0, 0, 0
-        for file in turn:
-            if self.stopped.is_set():
-                return
-            answer = self._check(file)
-            if isinstance(answer, int):
-                count, size_bytes = count + 1, size_bytes + answer
-            elif answer is None:
-                unhashed += 1
-            elif isinstance(answer, Found):
-                self._found.append(answer)
-                count += 1
-            else:
-                self._unreadable.append(answer)
-            done += 1
-        with self._lock:
-            self._count += count
-            self._size_bytes += size_bytes
-            self._unhashed += unhashed
-            self.done += done
-
-    def _check(self, file: RecordedFile) -> int | Found | str | None:
+    def check(self, file: RecordedFile) -> int | Found | str | None:
         """Return the bytes of a file that is right, None for one without a hash, or the fault."""
         path = file.path
         folder, _, name = path.rpartition("/")
@@ -171,7 +68,7 @@ class _Work:
         except OSError as error:
             return self._not_opened(file, place, error)
         try:
-            return self._compare(file, descriptor)
+            return self._as_recorded(file, descriptor) or self._compare(file, descriptor)
         except OSError as error:
             return f"{path}: {error.strerror or error}"
         finally:
@@ -210,6 +107,20 @@ class _Work:
         inside = real.startswith(self.root.rstrip("/") + "/")
         return Found(file=file, problem="not_a_file" if inside else "leads_outside")
 
+    def _as_recorded(self, file: RecordedFile, descriptor: int) -> int:
+        """Return the bytes of a small file that is right, as almost all are, else 0."""
+        wanted_bytes = file.size_bytes
+        if not 0 < wanted_bytes < _BLOCK_BYTES:
+            return 0
+        try:
+            content = os.read(descriptor, wanted_bytes + 1)
+            if len(content) == wanted_bytes and hashlib.sha256(content).hexdigest() == file.sha256:
+                return wanted_bytes
+            os.lseek(descriptor, 0, os.SEEK_SET)
+        except OSError:  # a folder, a named pipe, a broken disk: `_compare` says which
+            return 0
+        return 0
+
     def _compare(self, file: RecordedFile, descriptor: int) -> int | Found | str | None:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
@@ -219,39 +130,24 @@ class _Work:
         size_bytes = status.st_size
         if size_bytes > MAX_FILE_BYTES:
             return f"{file.path}: it is larger than {MAX_FILE_BYTES >> 30} GiB"
-        if _sha256(descriptor, size_bytes, self.stopped) == file.sha256:
+        if self._sha256(descriptor, size_bytes) == file.sha256:
             return size_bytes
         return None if _is_bytecode(file.path) else Found(file=file, problem="altered")
 
-
-def _turns(files: list[RecordedFile]) -> Iterator[list[RecordedFile]]:
-    """Yield large files one by one, the largest first, then the others by the dozen."""
-    large = [one for one in files if one.size_bytes >= _LARGE_BYTES]
-    for one in sorted(large, key=lambda one: -one.size_bytes):
-        yield [one]
-    small = [one for one in files if one.size_bytes < _LARGE_BYTES]
-    for start in range(0, len(small), _FILES_A_TURN):
-        yield small[start : start + _FILES_A_TURN]
+    def _sha256(self, descriptor: int, size_bytes: int) -> str:
+        digest = hashlib.sha256()
+        # Not past the end that it had: a file that grows is altered, and must not keep us for ever.
+        left = size_bytes + 1
+        with open(descriptor, "rb", buffering=0, closefd=False) as file:
+            while left > 0 and not self.stopped():
+                count = file.readinto(self._buffer[: min(left, _BLOCK_BYTES)]) or 0
+                if not count:
+                    break
+                digest.update(self._buffer[:count])
+                left -= count
+        return digest.hexdigest()
 
 
 def _is_bytecode(path: str) -> bool:
     """Whether Python writes the file afresh when it likes to."""
     return path.endswith(".pyc") and "__pycache__/" in path
-
-
-def _sha256(descriptor: int, size_bytes: int, stopped: threading.Event) -> str:
-    block = os.read(descriptor, min(size_bytes + 1, _BLOCK_BYTES))
-    digest = hashlib.sha256(block)
-    if len(block) == size_bytes:
-        return digest.hexdigest()
-    # Not past the end that it had: a file that grows is altered, and must not keep us for ever.
-    left = size_bytes + 1 - len(block)
-    buffer = memoryview(bytearray(_BLOCK_BYTES))
-    with open(descriptor, "rb", buffering=0, closefd=False) as file:
-        while left > 0 and not stopped.is_set():
-            count = file.readinto(buffer[: min(left, _BLOCK_BYTES)]) or 0
-            if not count:
-                break
-            digest.update(buffer[:count])
-            left -= count
-    return digest.hexdigest()

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from packaging.utils import canonicalize_name
-
+from envkit.model.distribution_name import canonical_name
 from envkit.model.facts import PipDistribution
-from envkit.model.yaml_values import invalid
+from envkit.model.invalid_file import invalid
 
 MAX_LINES: Final = 50_000
 _NAME: Final = r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]{0,120})"
@@ -78,4 +77,4 @@ def _identity(where: str) -> str:
 
 
 def _distribution(name: str, version: str) -> PipDistribution:
-    return PipDistribution(name=canonicalize_name(name), version=version)
+    return PipDistribution(name=canonical_name(name), version=version)

@@ -21,17 +21,9 @@ from envkit.model.environment_spec import (
     Variable,
 )
 from envkit.model.match_spec import parse_match_spec
+from envkit.model.yaml_tree import MAX_REST, Mapping, Node, Scalar, Sequence
 from envkit.specs.pip_lines import read_pip_line
-from envkit.specs.yaml_tree import (
-    MAX_BYTES,
-    MAX_REST,
-    Mapping,
-    Node,
-    Scalar,
-    Sequence,
-    invalid,
-    read_tree,
-)
+from envkit.specs.spec_tree import MAX_BYTES, read_spec_tree, wrong_spec
 
 T = TypeVar("T")
 
@@ -66,10 +58,10 @@ def read_spec(content: bytes, *, origin: str) -> EnvironmentSpec:
         InputError: it is no environment.yml; the message has the line.
 
     """
-    root = read_tree(content, origin=origin)
+    root = read_spec_tree(content, origin=origin)
     if not isinstance(root, Mapping):
         reason = "an environment.yml is a mapping with `channels` and `dependencies`"
-        raise invalid(origin, root.line if root else None, reason)
+        raise wrong_spec(origin, root.line if root else None, reason)
     return _Reader(origin, root).spec()
 
 
@@ -77,11 +69,14 @@ def refuse_other_file(spec: EnvironmentSpec) -> None:
     """Refuse a file that says nothing of what an environment is made of.
 
     Raises:
-        InputError: it has no `dependencies`; the message says what it may be instead.
+        InputError: it has no `dependencies`, or none in them; the message says what it may be.
 
     """
     keys = {text for text, _ in spec.key_lines}
     if "dependencies" in keys:
+        if not spec.dependencies and not spec.pip:
+            reason = "`dependencies` is empty: there is nothing to install"
+            raise wrong_spec(spec.origin, spec.line_of("dependencies"), reason)
         return
     if {"metadata", "package"} <= keys:
         message = f"{spec.origin} is a lock of conda-lock, and no environment.yml."
@@ -89,8 +84,8 @@ def refuse_other_file(spec: EnvironmentSpec) -> None:
     near = difflib.get_close_matches("dependencies", keys, n=1)
     if near:
         reason = f"there is no `dependencies`; is it what {near[0]!r} is meant to be?"
-        raise invalid(spec.origin, spec.line_of(near[0]), reason)
-    raise invalid(spec.origin, None, "it is no environment.yml: there is no list `dependencies`")
+        raise wrong_spec(spec.origin, spec.line_of(near[0]), reason)
+    raise wrong_spec(spec.origin, None, "it is no environment.yml: there is no list `dependencies`")
 
 
 class _Reader:
@@ -182,10 +177,10 @@ class _Reader:
         try:
             return read(scalar)
         except ValueError as error:
-            raise invalid(self._origin, scalar.line, str(error)) from error
+            raise wrong_spec(self._origin, scalar.line, str(error)) from error
 
     def _invalid(self, node: Node, reason: str) -> InputError:
-        return invalid(self._origin, node.line, reason)
+        return wrong_spec(self._origin, node.line, reason)
 
 
 def _conda_dependency(scalar: Scalar) -> CondaDependency:

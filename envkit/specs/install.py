@@ -21,13 +21,9 @@ from rattler.package_cache import PackageCache, ValidationMode
 
 from envkit.model.conda_lock import LockedPackage
 from envkit.specs.archive_check import UnsafePackageError, check_archives
+from envkit.specs.download import DownloadError, download
 from envkit.specs.installer import Ended, Installation, Linked
 
-_NO_NETWORK: Final = re.compile(
-    r"error sending request|dns error|tcp connect error|connection (?:refused|reset)|timed out"
-    r"|HTTP status",
-    re.IGNORECASE,
-)
 _HASH: Final = re.compile(r"hash mismatch", re.IGNORECASE)
 _NUMBER: Final = re.compile(r"_(\d{1,9})(?:_[A-Za-z]\w*)?$")
 _SHOWN_CHARS: Final = 600
@@ -53,6 +49,8 @@ def _install(wanted: Installation) -> Ended:
     cache = PackageCache.new_layered([wanted.cache], validation_mode=ValidationMode.full())
     try:
         asyncio.run(_checked_link(wanted, cache))
+    except DownloadError as error:
+        return Ended(how=error.how, message=str(error))
     except UnsafePackageError as error:
         return Ended(how="unsafe", message=str(error))
     except (InstallerError, OSError) as error:
@@ -61,8 +59,16 @@ def _install(wanted: Installation) -> Ended:
 
 
 async def _checked_link(wanted: Installation, cache: PackageCache) -> None:
-    await check_archives(Path(copy) for copy in wanted.copies.values())
-    await _link(wanted, cache)
+    absent = [one for one in wanted.packages if one.url not in wanted.copies]
+    folder = Path(wanted.scratch) / "downloads"
+    fetched = await download(absent, folder, Path(wanted.downloads), _tell_fetching)
+    copies = {**wanted.copies, **fetched}
+    await check_archives(Path(copy) for copy in copies.values())
+    await _link(msgspec.structs.replace(wanted, copies=copies), cache)
+
+
+def _tell_fetching(done: int, name: str) -> None:
+    _tell(Linked(done=done, name=f"fetching {name}"))
 
 
 async def _link(wanted: Installation, cache: PackageCache) -> None:
@@ -91,8 +97,7 @@ def _record(package: LockedPackage, wanted: Installation) -> rattler.RepoDataRec
         sha256=_bytes(package.hash.sha256),
         md5=_bytes(package.hash.md5),
     )
-    copy = wanted.copies.get(package.url)
-    url = package.url if copy is None else Path(copy).resolve().as_uri()
+    url = Path(wanted.copies[package.url]).resolve().as_uri()
     return rattler.RepoDataRecord(record, package.file_name, url, package.channel_url)
 
 
@@ -106,9 +111,7 @@ def _bytes(digits: str | None) -> bytes | None:
 
 def _explained(error: InstallerError | OSError) -> Ended:
     said = "; ".join(str(error).replace("Caused by: ", "").splitlines())[:_SHOWN_CHARS]
-    if _HASH.search(said):
-        return Ended(how="other_hash", message=said)
-    return Ended(how="no_network" if _NO_NETWORK.search(said) else "failed", message=said)
+    return Ended(how="other_hash" if _HASH.search(said) else "failed", message=said)
 
 
 class _Reporter(InstallerReporter):
@@ -116,10 +119,6 @@ class _Reporter(InstallerReporter):
 
     def __init__(self) -> None:
         self._done = 0
-
-    def on_populate_cache_start(self, operation: int, package_name: str) -> int:
-        _tell(Linked(done=self._done, name=f"fetching {package_name}"))
-        return operation
 
     def on_link_start(self, operation: int, package_name: str) -> int:
         _tell(Linked(done=self._done, name=f"linking {package_name}"))

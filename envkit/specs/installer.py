@@ -36,8 +36,10 @@ class Installation(msgspec.Struct, frozen=True, kw_only=True):
     """Where they will be: what is written into scripts and libraries."""
     copies: dict[str, str]
     """Path of the file by the address of the package; those that are not in it are downloaded."""
+    downloads: str
+    """Where downloaded files are kept for the next time."""
     cache: str
-    """Where packages are unpacked: kept for the next time, or of this run alone."""
+    """Where packages are unpacked, by this run alone."""
     scratch: str
     """For what py-rattler puts aside; removed by the caller, also after an interrupt."""
 
@@ -97,13 +99,10 @@ def install_packages(wanted: Installation, tell: Callable[[int, int, str], None]
     _conclude(ended[-1] if ended else _died(done))
 
 
-def default_cache() -> str:
-    """Return the folder where rattler keeps packages, as pixi does too."""
-    own = os.environ.get("RATTLER_CACHE_DIR")
-    if own:
-        return str(Path(own) / "pkgs")
+def downloads_folder() -> str:
+    """Return the folder where downloaded packages are kept, each under its SHA-256."""
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return str(Path(base) / "rattler" / "cache" / "pkgs")
+    return str(Path(base) / "envkit" / "packages")
 
 
 def _died(done: process.Completed) -> Ended:

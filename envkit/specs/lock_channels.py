@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 from typing import Final
 
+from envkit.model.conda_channel import channel_name
 from envkit.model.lock_reading import MAX_LOCK_BYTES
-from envkit.model.match_spec import channel_name
 
 _URL: Final = re.compile(
     rb"^[ \t]*(?:- )?url:[ \t]*['\"]?(\S+)/[^/\s]+\.(?:conda|tar\.bz2)\b", re.MULTILINE

@@ -13,6 +13,7 @@ from typing import Final
 from envkit.model.conda_lock import LockedPackage
 from envkit.model.environment_spec import EnvironmentSpec
 from envkit.specs.solver.channels import UPSTREAM
+from envkit.specs.stale import Stale
 
 _DEFAULTS_HOST: Final = "https://repo.anaconda.com"
 #: What `defaults` stands for in conda (default_channels of its configuration).
@@ -25,8 +26,8 @@ _SHOWN_CHARS: Final = 120
 
 def from_elsewhere(
     spec: EnvironmentSpec, packages: Sequence[LockedPackage], platform: str
-) -> Iterator[str]:
-    """Yield a sentence for each address that is none of the spec's channels, and for pip.
+) -> Iterator[Stale]:
+    """Yield a reason for each address that is none of the spec's channels, and for pip.
 
     A channel by name is the one of conda.anaconda.org: a lock cannot say that another host is
     meant, since whoever changes the addresses of packages would write that too.
@@ -43,13 +44,14 @@ def from_elsewhere(
             why = f"locked at {where}, which is no channel of the spec"
             strange.setdefault(why, []).append(package.name)
     for why, names in strange.items():
-        yield f"{platform}: {_list(names)}: {why}"
+        said = f"{platform}: {_list(names)}: {why}"
+        yield Stale(text=said, package=names[0], platform=platform)
 
 
 def not_needed(
     spec: EnvironmentSpec, packages: Mapping[str, LockedPackage], platform: str
-) -> Iterator[str]:
-    """Yield a sentence if there are packages that neither the spec nor a package of it needs."""
+) -> Iterator[Stale]:
+    """Yield a reason if there are packages that neither the spec nor a package of it needs."""
     wanted = [one.match.name for one in spec.on(platform).dependencies]
     if "*" in wanted:
         return
@@ -63,7 +65,8 @@ def not_needed(
             wanted.extend(packages[name].dependencies)
     extra = [name for name in packages if name not in needed]
     if extra:
-        yield f"{platform}: {_list(extra)}: locked, and nothing needs it"
+        said = f"{platform}: {_list(extra)}: locked, and nothing needs it"
+        yield Stale(text=said, package=extra[0], platform=platform)
 
 
 def _addresses(spec: EnvironmentSpec) -> frozenset[str]:

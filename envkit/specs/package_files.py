@@ -1,6 +1,6 @@
 """Package files on this machine: where they are, and whether their hashes are those of the lock.
 
-py-rattler checks what it downloads; a file that it is given on disk it takes as it is.
+py-rattler takes a file that it is given on disk as it is.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from envkit.specs.solver.channels import folder_of, mirrored
 
 #: Far above the largest package of conda-forge; an endless file ends here.
 MAX_PACKAGE_BYTES: Final = 16 << 30
-_CHUNK_BYTES: Final = 1 << 20
+CHUNK_BYTES: Final = 1 << 20
 _ORDER: Final = ("sha256", "md5")
 
 
@@ -59,9 +59,14 @@ def copy_files(
     return copies
 
 
-def _copy_checked(package: LockedPackage, path: Path, copy: Path) -> None:
+def hash_of(package: LockedPackage) -> tuple[str, str]:
+    """Return the hash that a package file must have: its kind, its digits."""
     kind = next(kind for kind in _ORDER if getattr(package.hash, kind) is not None)
-    wanted = getattr(package.hash, kind)
+    return kind, getattr(package.hash, kind)
+
+
+def _copy_checked(package: LockedPackage, path: Path, copy: Path) -> None:
+    kind, wanted = hash_of(package)
     try:
         copy.parent.mkdir()
         with _opened(path) as source, copy.open("xb") as target:
@@ -89,7 +94,7 @@ def _opened(path: Path) -> BinaryIO:
 def _copy(source: BinaryIO, target: BinaryIO, kind: str, path: Path) -> str:
     digest = hashlib.new(kind, usedforsecurity=False)
     left_bytes = MAX_PACKAGE_BYTES
-    while chunk := source.read(_CHUNK_BYTES):
+    while chunk := source.read(CHUNK_BYTES):
         left_bytes -= len(chunk)
         if left_bytes < 0:
             raise _not_a_package(path, f"has more than {MAX_PACKAGE_BYTES >> 30} GiB")

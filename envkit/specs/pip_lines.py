@@ -6,9 +6,9 @@ import re
 from typing import Final
 
 from packaging.requirements import InvalidRequirement, Requirement
-from packaging.utils import canonicalize_name
 
 from envkit.model.conda_version import parse_constraint
+from envkit.model.distribution_name import canonical_name
 from envkit.model.environment_spec import PipDependency
 
 #: Room for some 200 hashes.
@@ -44,7 +44,7 @@ def read_pip_line(text: str, line: int, selector: str | None) -> PipDependency:
         return _option(plain, text, line, selector)
     if re.match(r"(?:git|hg|svn|bzr)\+|(?:https?|file|ftp|ssh)://", plain, re.IGNORECASE):
         name = re.search(r"[#&]egg=([\w.\-]+)", plain)
-        named = canonicalize_name(name[1]) if name else None
+        named = canonical_name(name[1]) if name else None
         return PipDependency(
             text=text, line=line, kind="url", name=named, hashed=hashed, selector=selector
         )
@@ -61,7 +61,7 @@ def read_pip_line(text: str, line: int, selector: str | None) -> PipDependency:
         text=text,
         line=line,
         kind="url" if requirement.url else "named",
-        name=canonicalize_name(requirement.name),
+        name=canonical_name(requirement.name),
         specifier=str(requirement.specifier),
         hashed=hashed,
         selector=selector,

@@ -76,6 +76,14 @@ def lock_beside(spec: Path) -> Path:
     return spec.with_name(f"{spec.stem}.conda-lock.yml")
 
 
+def spec_beside(lock: Path) -> Path | None:
+    """Return the spec file that a lock beside it is of, the other way round; None: not there."""
+    stem = lock.name.removesuffix(lock.suffix).removesuffix("conda-lock").rstrip(".")
+    names = (f"{stem or 'environment'}{ending}" for ending in (".yml", ".yaml"))
+    found = (lock.with_name(name) for name in names)
+    return next((path for path in found if _is_file(path)), None)
+
+
 def _registered(registry: Registry, name: str, asked: str) -> ResolvedSpec:
     if name not in registry.specs:
         message = f"{registry.folder.name}: the registry does not have {name!r}"

@@ -24,14 +24,14 @@ from envkit.specs.registry import REGISTRY_SCHEMA
 from envkit.specs.toml_file import read_toml
 
 T = TypeVar("T")
-SuiteName: TypeAlias = Literal["quick", "standard", "none"]
+SuiteName: TypeAlias = Literal["quick", "standard", "full", "none"]
 
 DEVICE: Final = re.compile(r"auto|cpu|cuda(:\d{1,3})?")
 LONGEST_TIMEOUT_S: Final = 24 * 3600.0
 #: What each setting can be, for messages.
 _VALUES: Final = {
     "device": "auto, cpu, cuda or cuda:N",
-    "suite": "quick, standard or none",
+    "suite": "quick, standard, full or none",
     "label": "a text",
     "timeout": f"a number of seconds from 1 to {LONGEST_TIMEOUT_S:.0f}",
     "fail-on": "error, warning or unknown",

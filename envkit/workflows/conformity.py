@@ -36,7 +36,9 @@ def check_exercise(
     Args:
         operations: what was carried out (`probes/child/exercises/operations.py` has the forms).
         values: the probe's values: `steps` with the counters that each operation moved.
-        observed: `total_memory_bytes` of the device.
+        observed: `total_memory_bytes` of the device, and `addresses`: what every operation gave.
+            Of equally large free blocks the lowest is taken, so a trace that a challenge seeds
+            can depend on where the driver put the segments.
         key: version and settings to model.
 
     """
@@ -46,10 +48,14 @@ def check_exercise(
     total_memory_bytes = observed.get("total_memory_bytes")
     if not isinstance(total_memory_bytes, int) or not 0 < total_memory_bytes < 1 << 60:
         return Conformity(conforms=None, reason="the total memory of the device is not known")
-    model = _model(key, total_memory_bytes)
+    model = model_of(key, total_memory_bytes)
     if isinstance(model, Conformity):
         return model
-    walk = carry_out(operations, model, total_memory_bytes, OutOfMemory)
+    placed = _Placed(model, operations, observed.get("addresses"))
+    try:
+        walk = carry_out(operations, placed, total_memory_bytes, OutOfMemory)
+    except ValueError as error:
+        return Conformity(conforms=False, reason=f"the model needs a segment: {error}")
     steps = values.get("steps", ())
     theirs_all = steps if isinstance(steps, list) else ()
     for number, (ours, theirs) in enumerate(zip_longest(walk.steps, theirs_all), start=1):
@@ -59,9 +65,32 @@ def check_exercise(
     return Conformity(conforms=True, reason="every counter is the model's")
 
 
+class _Placed:
+    """A model whose new segments lie where the driver put those of the measured allocator."""
+
+    def __init__(
+        self, model: CachingAllocator, operations: Sequence[list[Any]], addresses: Any
+    ) -> None:
+        seen = addresses if isinstance(addresses, list) else []
+        mallocs = (at for at, one in zip(seen, operations, strict=False) if one[0] == "malloc")
+        self._hints = (at if type(at) is int else None for at in mallocs)
+        self._model = model
+        self.free = model.free
+        self.record_stream = model.record_stream
+        self.synchronize = model.synchronize
+        self.empty_cache = model.empty_cache
+        self.set_memory_fraction = model.set_memory_fraction
+        self.reset_peak = model.reset_peak
+        self.memory_stats = model.memory_stats
+
+    def malloc(self, nbytes: int, stream: int = 0) -> int:
+        """Allocate, and place the segment where one is needed."""
+        return self._model.malloc(nbytes, stream, next(self._hints, None))
+
+
 def model_exercise(operations: Sequence[list[Any]], key: Key) -> dict[str, Any] | Conformity:
     """Return what the model answers where there is no GPU, or why it has no answer."""
-    model = _model(key, MODEL_MEMORY_BYTES)
+    model = model_of(key, MODEL_MEMORY_BYTES)
     unfit = _unfit(operations)
     if unfit:
         return Conformity(conforms=None, reason=unfit)
@@ -100,7 +129,8 @@ def _is_one(operation: Any) -> bool:
     )
 
 
-def _model(key: Key, total_memory_bytes: int) -> CachingAllocator | Conformity:
+def model_of(key: Key, total_memory_bytes: int) -> CachingAllocator | Conformity:
+    """Return an empty allocator with the version and settings of a key, or why there is none."""
     try:
         release = parse_torch(key.torch).release[:2]
     except ValueError as error:
@@ -123,7 +153,9 @@ def _model(key: Key, total_memory_bytes: int) -> CachingAllocator | Conformity:
 
 
 def _unlike(config: Config, key: Key) -> str:
-    """Name a setting in effect that does not follow from the text: code may have changed it."""
+    """Say what is not modelled: another allocator, or a setting that code may have changed."""
+    if config.backend != "native":
+        return f"the allocator is {config.backend}, not torch's own"
     for name, expected in config.as_torch_reports().items():
         if name in key.settings and key.settings[name] != expected:
             return f"{name} is {key.settings[name]!r} and the settings text makes it {expected!r}"

@@ -166,12 +166,13 @@ def _spec(
 
 def _read_spec(text: str, source: str) -> NamedSpec:
     # Only where there is a spec: its readers take as long to load as a whole check.
-    from envkit.specs.environment_yml import read_spec_file  # noqa: PLC0415
+    from envkit.specs.environment_yml import read_spec_file, refuse_other_file  # noqa: PLC0415
     from envkit.specs.needs import needs_gpu  # noqa: PLC0415
     from envkit.specs.resolve import resolve_spec  # noqa: PLC0415
 
     resolved = resolve_spec(text)
     spec = read_spec_file(resolved.path, origin=resolved.asked)
+    refuse_other_file(spec)
     return NamedSpec(
         reference=resolved.reference,
         source=source,

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, TypeVar
 
 import msgspec
-from packaging.utils import canonicalize_name
 
 from envkit.errors import UsageError
 from envkit.model.conda_lock import LockedPackage
+from envkit.model.distribution_name import canonical_name
 from envkit.model.environment_spec import EnvironmentSpec
 from envkit.model.facts import (
     CondaFacts,
@@ -22,7 +22,7 @@ from envkit.model.facts import (
     SpecVariable,
 )
 from envkit.model.observed import Absent, Known, NotApplicable, Observed, Unreadable, value_of
-from envkit.sources.conda_channel import channel_name
+from envkit.sources.conda_channel import channel_of
 from envkit.sources.redacted import clipped, escape_control
 from envkit.workflows.conda_platform import host_platform, platform_of
 from envkit.workflows.contract import Named, NamedLock, NamedSpec
@@ -134,7 +134,7 @@ def _distributions(named: Named, platform: str) -> Observed[tuple[PipDistributio
         return _no_lock(named)
     locked = [one for one in _locked(named.lock, platform) if one.manager == "pip"]
     found = tuple(
-        PipDistribution(name=_shown(canonicalize_name(one.name)), version=_shown(one.version))
+        PipDistribution(name=_shown(canonical_name(one.name)), version=_shown(one.version))
         for one in sorted(locked, key=lambda one: one.name)
     )
     return Known(value=found, source=_shown(named.lock.path))
@@ -151,7 +151,7 @@ def _package(one: LockedPackage) -> CondaPackage:
         name=clipped(one.name, MAX_CHARS),
         version=clipped(one.version, MAX_CHARS),
         build=clipped(one.build_string, MAX_CHARS),
-        channel=channel_name(one.url),
+        channel=channel_of(one.url),
         subdir=one.subdir,
         md5=one.hash.md5 or "",
         sha256=one.hash.sha256 or "",
@@ -231,7 +231,8 @@ def _stale(
         reasons = why_stale(lock.lock, spec.spec, resolved, (platform,))
     else:  # conda-lock's own: it does not say which content it was made from
         packages = {one.name: one for one in lock.lock.packages(platform)}
-        reasons = tuple(unmet_by_lock(spec.spec.on(platform), packages, platform))
+        unmet = unmet_by_lock(spec.spec.on(platform), packages, platform)
+        reasons = tuple(one.text for one in unmet)
     return Known(
         value=tuple(_shown(one) for one in reasons[:50]), source=f"{_shown(lock.path)} and its spec"
     )

@@ -24,15 +24,26 @@ from envkit.model.fingerprint import (
 )
 from envkit.model.observed import Known, NotApplicable, Observed, Unreadable
 from envkit.probes.bounds import MAX_NAME_CHARS, why_unbearable
-from envkit.probes.child.membership import SUITES
+from envkit.probes.child import challenge as challenged
+from envkit.probes.child.membership import OWN_STEP, SUITES, call_probes
+from envkit.probes.child.membership import Probe as Member
 from envkit.probes.events import Probe, SuiteStart
 from envkit.probes.launch import ChildRun
 from envkit.workflows.child_answer import probes_problem
-from envkit.workflows.conformity import Conformity, check_exercise, model_exercise
+from envkit.workflows.conformity import (
+    MODEL_MEMORY_BYTES,
+    Conformity,
+    check_exercise,
+    model_exercise,
+)
+from envkit.workflows.peak_replay import replay_peaks
 
 #: Most that the probes of a report may take: it must stay one that can be read again.
 MAX_VALUES_BYTES: Final = 8 << 20
 MAX_CONFOUND_BYTES: Final = 1 << 12
+#: Families whose peaks a replay from nothing cannot give: a user's own step may hold memory from
+#: before, and a captured graph has a pool of its own, which the recording does not tell.
+_NOT_REPLAYED: Final = frozenset({"call", "graphs"})
 #: Layers of the short memory digest.
 MEMORY_LAYERS: Final[tuple[Layer, ...]] = ("allocator", "tensors", "workspaces")
 
@@ -52,23 +63,45 @@ def build_fingerprint(
         return None
     if why_unbearable(run.suite.version):
         return None
-    key = _key(run.key)
+    key = read_key(run.key)
     if key is None:
         return None
-    said = [*_bearable(run.probes), *_unreported(run, run.suite, key)]
-    probes = sorted(said, key=lambda one: one.name)
-    results = {probe.name: _result(probe, key) for probe in probes}
+    said = (*run.probes, *_unreported(run, run.suite, key, challenge))
+    found = assemble(
+        said,
+        key,
+        Suite(name=run.suite.name, version=run.suite.version),
+        device=_gpu_name(run) or processor or "unknown",
+        challenge=challenge,
+    )
+    context = found.layers.context | _confounds(run)
+    return msgspec.structs.replace(
+        found, layers=msgspec.structs.replace(found.layers, context=context)
+    )
+
+
+def assemble(
+    said: Iterable[Probe], key: Key, suite: Suite, *, device: str, challenge: str | None = None
+) -> Fingerprint:
+    """Put probes together: judge the exercises, add the digests of probes and of layers."""
+    probes = sorted(_bearable(said), key=lambda one: one.name)
+    total_bytes = _total_bytes(probes)
+    results = {
+        probe.name: msgspec.structs.replace(
+            _result(probe, key, total_bytes), optional=probe.optional
+        )
+        for probe in probes
+    }
     layers = {
         layer: {probe.name: results[probe.name] for probe in probes if probe.layer == layer}
         for layer in LAYERS
     }
-    layers["context"] |= _confounds(run)
     digests = _digests(probes, results)
     return Fingerprint(
-        suite=Suite(name=run.suite.name, version=run.suite.version),
+        suite=suite,
         key=key,
         challenge=challenge,
-        device=_gpu_name(run) or processor or "unknown",
+        device=device,
         layers=Layers(**layers),
         digests=digests,
         short=_short(digests),
@@ -76,18 +109,18 @@ def build_fingerprint(
 
 
 def conformity_of(fingerprint: Fingerprint) -> Observed[bool]:
-    """Say whether every exercise that was measured gave the counters of the model.
+    """Say whether what was measured is what the model says: exercises, and replayed peaks.
 
-    One that differs is enough for no; one that could not be compared, with none that differs, is
-    unreadable.
+    One that differs is enough for no; an exercise that could not be compared, with none that
+    differs, is unreadable.
     """
-    source = f"allocator exercises against envkit's model, version {MODEL_VERSION}"
+    source = f"allocator exercises and peaks against envkit's model, version {MODEL_VERSION}"
     measured = [p for p in fingerprint.layers.allocator.values() if not p.modelled and p.values]
+    answers = [result.conforms for result in measured]
+    if False in {*answers, *(result.conforms for result in fingerprint.layers.peaks.values())}:
+        return Known(value=False, source=source)
     if not measured:
         return NotApplicable(reason="no exercise was measured", source=source)
-    answers = [result.conforms for result in measured]
-    if False in answers:
-        return Known(value=False, source=source)
     if None in answers:
         reason = next(result.reason for result in measured if result.conforms is None)
         return Unreadable(reason=reason, source=source)
@@ -120,14 +153,15 @@ def _changes(fingerprint: Fingerprint) -> Iterator[str]:
             if result.digest is not None and digest(result.values) != result.digest:
                 yield f"{layer}.{name}"
     for layer, found in fingerprint.digests.items():
-        known = {n: r.digest for n, r in layers.get(layer, {}).items() if r.digest}
+        members = layers.get(layer, {}).items()
+        known = {n: r.digest for n, r in members if r.digest and not r.optional}
         if not known or digest(known) != found:
             yield f"digests.{layer}"
     if fingerprint.short != _short(fingerprint.digests):
         yield "short"
 
 
-def _unreported(run: ChildRun, suite: SuiteStart, key: Key) -> list[Probe]:
+def _unreported(run: ChildRun, suite: SuiteStart, key: Key, challenge: str | None) -> list[Probe]:
     """Return as failed the probes that a child promised and, having ended early, never reported.
 
     Left out, they would be no lack, and a layer would get a digest over the others.
@@ -144,13 +178,27 @@ def _unreported(run: ChildRun, suite: SuiteStart, key: Key) -> list[Probe]:
             family=member.family,
             must_repeat=member.must_repeat,
             depends_on=member.depends_on,
+            optional=member.optional,
         )
-        for member in SUITES[suite.name].probes[kind]
+        for member in _members(suite, kind, challenge)
         if member.name in missing
     ]
 
 
-def _bearable(probes: tuple[Probe, ...]) -> Iterator[Probe]:
+def _members(suite: SuiteStart, kind: str, challenge: str | None) -> Iterator[Member]:
+    yield from SUITES[suite.name].probes[kind]
+    yield from challenged.probes(challenge, kind)
+    yield from _own_steps(kind, suite.probes)
+
+
+def _own_steps(kind: str, names: Iterable[str]) -> Iterator[Member]:
+    """Return the probes of the user's own steps among some names."""
+    own = [name.removeprefix(OWN_STEP) for name in names if name.startswith(OWN_STEP)]
+    for target in sorted({name.rpartition(".")[0] for name in own}):
+        yield from call_probes(kind, target)
+
+
+def _bearable(probes: Iterable[Probe]) -> Iterator[Probe]:
     """Return the probes that a report has room for; every further one has failed."""
     room_bytes = MAX_VALUES_BYTES
     for probe in probes:
@@ -182,7 +230,7 @@ def _confounds(run: ChildRun) -> dict[str, ProbeResult]:
     }
 
 
-def _key(values: Mapping[str, Any]) -> Key | None:
+def read_key(values: Mapping[str, Any]) -> Key | None:
     """Take the child's key; None where torch could not even tell its version and threads.
 
     Another part that could not be read is null or empty, and says so in the facts; a comparison
@@ -210,7 +258,20 @@ def _stateful(value: Any) -> bool:
     )
 
 
-def _result(probe: Probe, key: Key) -> ProbeResult:
+def _total_bytes(probes: Iterable[Probe]) -> int:
+    """Return the memory of the device; some size, where nobody said it, that no probe fills."""
+    told = (
+        place.get(name)
+        for probe in probes
+        for place, name in (
+            (probe.observed or {}, "total_memory_bytes"),
+            (probe.values or {}, "torch_total_bytes"),
+        )
+    )
+    return next((n for n in told if type(n) is int and 0 < n < 1 << 60), MODEL_MEMORY_BYTES)
+
+
+def _result(probe: Probe, key: Key, total_bytes: int) -> ProbeResult:
     in_digest = probe.layer in DIGEST_LAYERS
     problem = why_unbearable(probe.values, for_digest=in_digest) or why_unbearable(probe.spread)
     if problem:
@@ -218,6 +279,8 @@ def _result(probe: Probe, key: Key) -> ProbeResult:
         return ProbeResult(status="failed", values=None, digest=None, reason=reason)
     if probe.layer == "allocator" and probe.operations is not None:
         return _exercise(probe, key)
+    if probe.layer == "peaks" and key.capability is not None:
+        return _peaks(probe, key, total_bytes)
     return _plain(probe, probe.reason)
 
 
@@ -251,6 +314,20 @@ def _exercise(probe: Probe, key: Key) -> ProbeResult:
     return msgspec.structs.replace(plain, conforms=answer.conforms)
 
 
+def _peaks(probe: Probe, key: Key, total_bytes: int) -> ProbeResult:
+    """Add the model's replay of the run whose peaks and requests were kept."""
+    plain = _plain(probe, probe.reason)
+    if probe.values is None or probe.status not in {"exact", "unstable"}:
+        return plain
+    if probe.family in _NOT_REPLAYED:
+        return plain
+    answer = replay_peaks(probe.values, probe.observed, key, total_bytes)
+    reason = "; ".join(filter(None, (plain.reason, answer.reason)))
+    return msgspec.structs.replace(
+        plain, conforms=answer.conforms, replay=answer.replay, reason=reason
+    )
+
+
 def _modelled(probe: Probe, operations: list[list[Any]], key: Key) -> ProbeResult:
     answer: Conformity | dict[str, Any] = model_exercise(operations, key)
     if isinstance(answer, Conformity):
@@ -268,7 +345,8 @@ def _digests(probes: Iterable[Probe], results: Mapping[str, ProbeResult]) -> dic
     """Return the digests of the layers whose whole fixed probe list was measured and exact."""
     found: dict[str, str] = {}
     for layer in DIGEST_LAYERS:
-        names = sorted(p.name for p in probes if p.layer == layer and p.must_repeat)
+        of_layer = (p for p in probes if p.layer == layer and not p.optional)
+        names = sorted(probe.name for probe in of_layer if probe.must_repeat)
         complete = [results[name] for name in names]
         if names and all(result.digest and not result.modelled for result in complete):
             found[layer] = digest({name: results[name].digest for name in names})

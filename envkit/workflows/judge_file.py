@@ -21,6 +21,7 @@ from envkit.model.report import Report, Target
 from envkit.sources.collect_env import read_collect_env
 from envkit.sources.collect_env_text import MAX_PASTE_CHARS, is_collect_env
 from envkit.sources.machine_profile import facts_of
+from envkit.workflows.baselines import find_yardsticks, hold_against
 from envkit.workflows.conclude import conclude, now
 from envkit.workflows.fingerprint import must_hold
 from envkit.workflows.input_bytes import read_input, read_text
@@ -102,11 +103,14 @@ def judge_report(old: Report, request: VerifyRequest) -> Report:
     """
     if old.fingerprint is not None:
         must_hold(old.fingerprint)
-    recorded = old.facts.request
+    recorded, facts = old.facts.request, old.facts
+    if request.against is not None:
+        yardsticks = find_yardsticks(request.against)
+        facts = hold_against(yardsticks, facts, old.fingerprint, whole=True)
     if request.fail_on.source == "--fail-on":
         recorded = msgspec.structs.replace(recorded, fail_on=request.fail_on)
     return conclude(
-        msgspec.structs.replace(old.facts, request=recorded),
+        msgspec.structs.replace(facts, request=recorded),
         target=old.target,
         created=old.created,
         label=request.label or old.label,
@@ -118,6 +122,8 @@ def judge_recorded(facts: Facts, request: VerifyRequest, *, origin: str, created
     """Judge the facts of a machine that is not a report of ours."""
     asked = request.facts(NOT_RECORDED)
     asked = msgspec.structs.replace(asked, device=NOT_RECORDED, needs_gpu=NOT_RECORDED)
+    if request.against is not None:
+        facts = hold_against(find_yardsticks(request.against), facts, None, whole=False)
     target = Target(kind="recorded", prefix=None, python=None, chosen_by=f"--from {origin}")
     return conclude(
         msgspec.structs.replace(facts, request=asked),

@@ -33,7 +33,7 @@ from envkit.workflows.contract import Named, find_contract
 from envkit.workflows.contract_facts import contract_facts
 from envkit.workflows.fingerprint import build_fingerprint
 from envkit.workflows.prefix_check import check_deeply, check_names
-from envkit.workflows.verify import OnProgress, Readers, Tell
+from envkit.workflows.verify import OnProgress, Readers
 
 NO_TORCH_FACTS: Final = TorchFacts(
     **dict.fromkeys(
@@ -69,10 +69,6 @@ def live_readers(
             files=check_names(prefix_of(target), facts.conda, facts.pip),
         )
 
-    def deeply(target: Target, facts: Facts, tell: Tell) -> Facts:
-        files = check_deeply(prefix_of(target), facts.conda, facts.pip, tell)
-        return msgspec.structs.replace(facts, files=files)
-
     def imported(target: Target, facts: Facts, run: ChildRun) -> Facts:
         return add_answer(facts, run, prefix=prefix_of(target), environ=environ)
 
@@ -84,7 +80,7 @@ def live_readers(
         files=lambda target: read_files(target, environ),
         contract=lambda asked, target: find_contract(asked, target, environ),
         compared=compared,
-        deeply=deeply,
+        deeply=lambda target: check_deeply(prefix_of(target)),
         child=child,
         imported=imported,
         fingerprint=build_fingerprint,

@@ -10,17 +10,19 @@ import msgspec
 
 from envkit.errors import InputError, UsageError
 from envkit.model.conda_lock import CondaLock
-from envkit.model.documents import Lock, LockedSpec
+from envkit.model.documents import Lock, LockedSpec, ReasonPlace
 from envkit.model.lock_reading import MAX_LOCK_BYTES, read_conda_lock
-from envkit.specs.environment_yml import read_spec
+from envkit.specs.environment_yml import read_spec, refuse_other_file
 from envkit.specs.lock_changes import changes_between
-from envkit.specs.lock_check import why_stale
+from envkit.specs.lock_check import find_stale
 from envkit.specs.locking import Order, lock_bytes, lock_spec
-from envkit.specs.resolve import ResolvedSpec, is_lock_name, resolve_spec
+from envkit.specs.resolve import ResolvedSpec, is_lock_name, resolve_spec, spec_beside
 from envkit.specs.solver.outcome import Outcome
 from envkit.specs.solvers import Solver, choose_solver
+from envkit.specs.spec_tree import MAX_BYTES
+from envkit.specs.stale import Stale
 from envkit.specs.virtual_packages import PLATFORMS
-from envkit.specs.yaml_tree import MAX_BYTES
+from envkit.workflows.places import line_of_package
 from envkit.workflows.save import write_atomically
 
 #: (done, total, name)
@@ -49,7 +51,8 @@ def lock(request: LockRequest, variables: Mapping[str, str], tell: OnProgress) -
 
     """
     _refuse_unknown(request.platforms)
-    found = [resolve_spec(asked) for asked in _without_locks(request.specs)]
+    specs = _specs_of_locks(request.specs) if request.check else _without_locks(request.specs)
+    found = [resolve_spec(asked) for asked in specs]
     if request.check:
         return Lock(locks=tuple(_check(resolved, request) for resolved in found))
     for resolved in found:
@@ -86,6 +89,7 @@ def _lock(
     resolved: ResolvedSpec, request: LockRequest, solver: Solver, variables: Mapping[str, str]
 ) -> LockedSpec:
     content = _spec_bytes(resolved)
+    refuse_other_file(read_spec(content, origin=resolved.asked))
     order = Order(
         resolved=resolved,
         content=content,
@@ -98,7 +102,12 @@ def _lock(
     if isinstance(made, Outcome):
         reasons = tuple(made.message.splitlines())
         return LockedSpec(
-            spec=resolved.asked, file=str(path), packages=0, status="unsolvable", reasons=reasons
+            spec=resolved.asked,
+            file=str(path),
+            packages=0,
+            status="unsolvable",
+            reasons=reasons,
+            spec_file=_other_name(resolved),
         )
     changes = changes_between(_old(path), made)
     text = lock_bytes(made, spec=resolved.name or resolved.path.name, lock_name=path.name)
@@ -122,18 +131,33 @@ def _old(path: Path) -> CondaLock | None:
 def _check(resolved: ResolvedSpec, request: LockRequest) -> LockedSpec:
     content = _spec_bytes(resolved)
     spec = read_spec(content, origin=resolved.asked)
+    refuse_other_file(spec)
     found = read_lock(resolved.lock_path)
     if found is None:
-        reasons: tuple[str, ...] = ("there is no lock",)
+        reasons: tuple[Stale, ...] = (Stale(text="there is no lock", spec_line=1),)
     else:
-        reasons = why_stale(found, spec, resolved, _platforms(resolved, content, request))
+        reasons = find_stale(found, spec, resolved, _platforms(resolved, content, request))
     return LockedSpec(
         spec=resolved.asked,
         file=str(resolved.lock_path),
         packages=0 if found is None else len(found.package),
         status="stale" if reasons else "fresh",
-        reasons=reasons,
+        reasons=tuple(one.text for one in reasons),
+        places=tuple(_place(one, resolved) for one in reasons),
+        spec_file=_other_name(resolved),
     )
+
+
+def _place(reason: Stale, resolved: ResolvedSpec) -> ReasonPlace:
+    if reason.spec_line is not None:
+        return ReasonPlace(file=str(resolved.path), line=reason.spec_line)
+    line = line_of_package(resolved.lock_path, reason.package, reason.platform)
+    return ReasonPlace(file=str(resolved.lock_path), line=line)
+
+
+def _other_name(resolved: ResolvedSpec) -> str:
+    path = str(resolved.path)
+    return "" if path == resolved.asked else path
 
 
 def _platforms(resolved: ResolvedSpec, content: bytes, request: LockRequest) -> tuple[str, ...]:
@@ -173,6 +197,17 @@ def _without_locks(specs: tuple[str, ...]) -> tuple[str, ...]:
         message = f"{specs[0]} is a lock."
         raise UsageError(message, next_step="Give the spec it was made from.")
     return kept
+
+
+def _specs_of_locks(specs: tuple[str, ...]) -> tuple[str, ...]:
+    """Put the spec beside it in place of each lock: a commit may hold the lock alone."""
+    beside = [spec_beside(Path(one)) if is_lock_name(one) else Path(one) for one in specs]
+    named = [
+        one if path == Path(one) else str(path)
+        for one, path in zip(specs, beside, strict=True)
+        if path is not None
+    ]
+    return _without_locks(tuple(dict.fromkeys(named)) or specs)
 
 
 def _refuse_unknown(platforms: tuple[str, ...]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from envkit.compare.sides import Package, Packages
 from envkit.model.facts import CondaPackage, Facts, PipDistribution
 from envkit.model.observed import value_of
-from envkit.sources.conda_channel import channel_name
+from envkit.sources.conda_channel import channel_of
 
 if TYPE_CHECKING:  # each input needs one of these, and none of the others
     from envkit.model.conda_lock import CondaLock, LockedPackage
@@ -111,7 +111,7 @@ def _conda(one: CondaPackage) -> Package:
         manager="conda",
         version=one.version,
         build=one.build,
-        channel=channel_name("", one.channel) if one.channel else "",
+        channel=channel_of("", one.channel) if one.channel else "",
         md5=one.md5,
         sha256=one.sha256,
     )
@@ -137,7 +137,7 @@ def _locked(one: LockedPackage) -> Package:
         manager=one.manager,
         version=one.version,
         build=one.build_string,
-        channel=channel_name(one.url) if by_conda else "",
+        channel=channel_of(one.url) if by_conda else "",
         md5=one.hash.md5 or "",
         sha256=one.hash.sha256 or (in_url[1] if in_url else ""),
         platform=one.platform,

@@ -15,9 +15,10 @@ from typing import Any, Final
 import msgspec
 
 from envkit.allocator.config import ConfigError
+from envkit.allocator.course import Course, most_reserved_at
 from envkit.allocator.model import CachingAllocator
 from envkit.allocator.peak import groups_at_peak
-from envkit.allocator.prove import Proof, prove
+from envkit.allocator.prove import Proof, prove, retrace
 from envkit.allocator.recording import Recording, recordings_of
 from envkit.allocator.rewind import StartSegment
 from envkit.allocator.snapshot_pickle import MAX_BYTES, read_pickle
@@ -46,6 +47,16 @@ class ReplayRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Settings to try; empty: the useful ones."""
     total_memory_bytes: int | None = None
     """What torch can have."""
+    with_courses: bool = False
+    """Whether memory over the events is wanted too, for a picture."""
+
+
+class Replayed(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer, and what a picture of it needs besides."""
+
+    document: Replay
+    courses: tuple[tuple[Course, ...], ...] = ()
+    """For each device, for each of its settings; empty unless asked for."""
 
 
 def parse_size(text: str) -> int:
@@ -72,11 +83,21 @@ def replay(request: ReplayRequest, tell: Tell) -> Replay:
         UsageError: torch would refuse one of the settings.
 
     """
+    return replay_with_courses(request, tell).document
+
+
+def replay_with_courses(request: ReplayRequest, tell: Tell) -> Replayed:
+    """Do the same as `replay`; `request` says whether memory over the events is kept.
+
+    Raises:
+        InputError, CannotCheckError, UsageError: as `replay`.
+
+    """
     with _without_collection():
         return _replay(request, tell)
 
 
-def _replay(request: ReplayRequest, tell: Tell) -> Replay:
+def _replay(request: ReplayRequest, tell: Tell) -> Replayed:
     origin = Path(request.snapshot).name
     recordings = recordings_of(_read(request.snapshot, origin), origin=origin)
     if not recordings:
@@ -85,8 +106,11 @@ def _replay(request: ReplayRequest, tell: Tell) -> Replay:
         raise CannotCheckError(message, next_step=step)
     for conf in request.confs:
         _check_conf(conf, recordings[0])
-    devices = tuple(_device(recording, request, tell) for recording in recordings)
-    return Replay(source=origin, devices=devices)
+    answers = [_device(recording, request, tell) for recording in recordings]
+    return Replayed(
+        document=Replay(source=origin, devices=tuple(device for device, _ in answers)),
+        courses=tuple(courses for _, courses in answers) if request.with_courses else (),
+    )
 
 
 @contextlib.contextmanager
@@ -151,7 +175,9 @@ def _check_conf(conf: str, recording: Recording) -> None:
         raise UsageError(message, next_step=step) from error
 
 
-def _device(recording: Recording, request: ReplayRequest, tell: Tell) -> ReplayDevice:
+def _device(
+    recording: Recording, request: ReplayRequest, tell: Tell
+) -> tuple[ReplayDevice, tuple[Course, ...]]:
     try:
         tell(0, 0, f"GPU {recording.device}: proof")
         proof, start = prove(recording)
@@ -159,32 +185,41 @@ def _device(recording: Recording, request: ReplayRequest, tell: Tell) -> ReplayD
         message = f"The settings of the recording cannot be replayed: {error}."
         step = "envkit models torch's native allocator, 2.1 to 2.14."
         raise CannotCheckError(message, next_step=step) from error
-    room = request.total_memory_bytes or proof.room_bytes
     confs = request.confs or USEFUL_CONFS
     others = [conf for conf in dict.fromkeys(confs) if conf != recording.conf]
-    settings = [_recorded(recording, start, proof, room)]
-    slim = msgspec.structs.replace(recording, stacks=(), block_stacks={})
-    job = _Job(recording=slim, start=start, room=room)
-    settings += [_setting(outcome) for outcome in _outcomes(job, others, tell)]
-    groups = groups_at_peak(recording, start, proof.peak_allocated_at)
-    return ReplayDevice(
+    job = _Job(
+        recording=msgspec.structs.replace(recording, stacks=(), block_stacks={}),
+        start=start,
+        room=request.total_memory_bytes or proof.room_bytes,
+        moments=_moments(recording, proof) if request.with_courses else None,
+    )
+    recorded, course = _recorded(job, proof)
+    outcomes = _outcomes(job, others, tell)
+    device = ReplayDevice(
         index=recording.device,
         proof=_proof(proof),
-        settings=tuple(settings),
+        settings=(recorded, *(_setting(outcome) for outcome in outcomes)),
         events=len(recording.events),
         peak_at_event=proof.peak_allocated_at if proof.peak_allocated_at >= 0 else None,
-        peak=groups[:_MOST_GROUPS],
+        peak=groups_at_peak(recording, start, proof.peak_allocated_at)[:_MOST_GROUPS],
     )
+    courses = (course, *(outcome.course for outcome in outcomes))
+    return device, tuple(one for one in courses if one is not None)
 
 
-def _recorded(
-    recording: Recording, start: list[StartSegment], proof: Proof, room: int | None
-) -> ReplaySetting:
+def _moments(recording: Recording, proof: Proof) -> frozenset[int]:
+    """Return after which events a picture shows the segments."""
+    places = (proof.peak_allocated_at, most_reserved_at(recording), proof.first_oom_at)
+    return frozenset(at for at in places if at is not None and at >= 0)
+
+
+def _recorded(job: _Job, proof: Proof) -> tuple[ReplaySetting, Course | None]:
     """Return the recorded settings: as they were, or on a card that is too small for them."""
+    recording, room = job.recording, job.room
     if proof.ooms == 0 and room is not None and proof.peak_reserved_bytes > room:
-        outcome = what_if(recording, start, recording.conf, room)
-        return msgspec.structs.replace(_setting(outcome), is_recorded=True)
-    return ReplaySetting(
+        outcome = _answer(job, recording.conf)
+        return msgspec.structs.replace(_setting(outcome), is_recorded=True), outcome.course
+    setting = ReplaySetting(
         conf=recording.conf,
         total_memory_bytes=room,
         peak_reserved_bytes=proof.peak_reserved_bytes,
@@ -193,6 +228,7 @@ def _recorded(
         fragmentation_bytes=proof.peak_reserved_bytes - proof.peak_allocated_bytes,
         is_recorded=True,
     )
+    return setting, None if job.moments is None else retrace(recording, job.start, job.moments)
 
 
 def _setting(outcome: Outcome) -> ReplaySetting:
@@ -226,6 +262,7 @@ class _Job(msgspec.Struct, frozen=True, kw_only=True):
     recording: Recording
     start: list[StartSegment]
     room: int | None
+    moments: frozenset[int] | None
 
 
 def _outcomes(job: _Job, confs: Sequence[str], tell: Tell) -> list[Outcome]:
@@ -243,7 +280,7 @@ def _outcomes(job: _Job, confs: Sequence[str], tell: Tell) -> list[Outcome]:
 
 
 def _answer(job: _Job, conf: str) -> Outcome:
-    return what_if(job.recording, job.start, conf, job.room)
+    return what_if(job.recording, job.start, conf, job.room, moments=job.moments)
 
 
 #: In a worker: the job, sent once and not with every setting.

@@ -11,12 +11,20 @@ import msgspec
 from envkit.errors import UsageError
 from envkit.model.facts import FailOnName, RequestFacts, Scalar, Waiver
 from envkit.model.observed import Known, NotApplicable, Observed
+from envkit.probes.events import OwnStep
 from envkit.workflows.asked import Asked
-from envkit.workflows.config import Configuration, check_device, check_timeout
+from envkit.workflows.config import (
+    Configuration,
+    check_device,
+    check_timeout,
+    current_folder,
+)
 
 DEFAULT_TIMEOUT_S: Final = 300.0
 _CHALLENGE: Final = re.compile(r"(?:[0-9a-fA-F]{2}){4,64}")
 _FLAG_NAME: Final = re.compile(r"[a-zA-Z_][\w.]{0,80}")
+#: Names of Python, at most 100 characters in all: it becomes a part of the probes' names.
+_TARGET: Final = re.compile(r"(?=.{3,100}$)[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 _LONGEST_LABEL: Final = 100
 
 
@@ -30,7 +38,11 @@ class VerifyRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Switches of torch to set before anything is measured."""
     timeout_s: float = DEFAULT_TIMEOUT_S
     challenge: str | None = None
+    call: OwnStep | None = None
+    """The user's own step, measured like a workload."""
     label: str | None = None
+    against: str | None = None
+    """A measured report to be held against: a path, or the name of a baseline."""
     fail_on: Known[FailOnName] = Known(value="error", source="default")
     waivers: tuple[Waiver, ...] = ()
     waivers_source: str = "no configuration"
@@ -71,8 +83,10 @@ def request_from(options: Mapping[str, Any], configuration: Configuration) -> Ve
         suite=configuration.pick(suite, "suite", "auto"),
         flags=read_flags(options["flags"]),
         timeout_s=configuration.pick(options["timeout"], "timeout", DEFAULT_TIMEOUT_S).value,
-        challenge=_challenge(options["challenge"]),
+        challenge=read_challenge(options["challenge"]),
+        call=_call(options["call"], without_probes=suite == "none"),
         label=_label(label) if label else None,
+        against=options["against"],
         fail_on=configuration.pick(options["fail_on"], "fail_on", "error"),
         waivers=configuration.waivers(),
         waivers_source=configuration.path.name if configuration.path else "no configuration",
@@ -121,11 +135,39 @@ def _check(flag: str, check: Callable[[Any], Any], value: Any) -> None:
         raise UsageError(message, next_step="`envkit verify --help` says what it takes.") from error
 
 
-def _challenge(text: str | None) -> str | None:
+def read_challenge(text: str | None) -> str | None:
+    """Check a challenge; digits are compared in small letters.
+
+    Raises:
+        UsageError: it is none.
+
+    """
     if text is None or _CHALLENGE.fullmatch(text):
         return None if text is None else text.lower()
     message = "--challenge is not 8 to 128 hexadecimal digits, two for each byte."
     raise UsageError(message, next_step="Pass on exactly the number that you were given.")
+
+
+def _call(target: str | None, *, without_probes: bool) -> OwnStep | None:
+    if target is None:
+        return None
+    if without_probes:
+        message = "--call measures a step and --no-fingerprint measures nothing."
+        raise UsageError(message, next_step="Leave one of the two out.")
+    return own_step(target)
+
+
+def own_step(target: str) -> OwnStep:
+    """Return the function that `--call` names, to be found from the current folder.
+
+    Raises:
+        UsageError: it is no name of a function.
+
+    """
+    if not _TARGET.fullmatch(target):
+        message = f"--call {target}: it is not MODULE:FUNCTION."
+        raise UsageError(message, next_step="As in --call train:step, for def step() in train.py.")
+    return OwnStep(target=target, folder=str(current_folder()))
 
 
 def _label(text: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
@@ -15,7 +16,7 @@ from typing import Final, Protocol
 import msgspec
 
 from envkit import process
-from envkit.model.facts import DriverFacts, Facts, GpuFacts
+from envkit.model.facts import CondaFacts, DriverFacts, Facts, FilesFacts, GpuFacts, PipFacts
 from envkit.model.fingerprint import Fingerprint
 from envkit.model.observed import Known, NotApplicable, Observed, Unreadable, value_of
 from envkit.model.report import Report, Target
@@ -24,6 +25,7 @@ from envkit.probes.launch import ChildRun
 from envkit.render.redact import Identity, redact_document, redact_reasons
 from envkit.workflows.asked import Asked
 from envkit.workflows.background import Background
+from envkit.workflows.baselines import find_yardsticks, hold_against
 from envkit.workflows.child_answer import probes_problem
 from envkit.workflows.conclude import conclude
 from envkit.workflows.contract import Named
@@ -37,6 +39,8 @@ USES_GPU: Final = "cuda_init"
 QUICK_S: Final = 1.0
 #: Told how far the probes are: done, total (0: not known), name.
 Tell = Callable[[int, int, str], None]
+#: Waits for the check of files, and returns what it found.
+FilesOf = Callable[[CondaFacts, PipFacts, Tell], FilesFacts]
 OnProgress = Callable[[Progress | Stage], None]
 
 
@@ -61,8 +65,8 @@ class Readers:
     """The spec and the lock that were named; raises for what the user named and is not there."""
     compared: Callable[[Target, Named, Facts], Facts]
     """Adds what the environment is to be, and what pip did to conda's packages."""
-    deeply: Callable[[Target, Facts, Tell], Facts]
-    """Adds how the files of the environment compare with their records."""
+    deeply: Callable[[Target], AbstractContextManager[FilesOf]]
+    """The check of the files of the environment; it starts when it is entered."""
     child: Callable[[Path, ChildRequest, OnProgress], ChildRun]
     imported: Callable[[Target, Facts, ChildRun], Facts]
     """Adds to the facts of the files what the interpreter and torch said."""
@@ -80,7 +84,7 @@ def verify(request: VerifyRequest, readers: Readers, tell: Tell) -> Report:
         left_s = max(1.0, request.timeout_s - waited_s)
         request = msgspec.structs.replace(request, timeout_s=left_s)
     try:
-        facts, fingerprint = _look(target, request, readers, tell)
+        facts, fingerprint = _look_deeply(target, request, readers, tell)
     finally:
         process.end_all()  # after Ctrl-C the threads may have programs running
     identity = readers.identity
@@ -93,12 +97,30 @@ def verify(request: VerifyRequest, readers: Readers, tell: Tell) -> Report:
     )
 
 
+def _look_deeply(
+    target: Target, request: VerifyRequest, readers: Readers, tell: Tell
+) -> tuple[Facts, Fingerprint | None]:
+    """Look at the machine, and at every file if that was asked for.
+
+    Files are hashed beside everything else, but not beside probes, whose time is limited.
+    """
+    if not request.contract.deep:
+        return _look(target, request, readers, tell)
+    check = readers.deeply(target)
+    seen = None if request.suite.value == "none" else _look(target, request, readers, tell)
+    with check as files_of:
+        facts, fingerprint = seen or _look(target, request, readers, tell)
+        found = files_of(facts.conda, facts.pip, tell)
+    return msgspec.structs.replace(facts, files=found), fingerprint
+
+
 def _look(
     target: Target, request: VerifyRequest, readers: Readers, tell: Tell
 ) -> tuple[Facts, Fingerprint | None]:
     driver_and_gpus = _DriverAndGpus(readers.driver_and_gpus, tell)
     files = Background(lambda: readers.files(target))
     named = readers.contract(request.contract, target)  # before minutes of work, not after
+    yardsticks = find_yardsticks(request.against, named.spec)
     run = _run_child(target, request, readers, driver_and_gpus.on_progress)
     facts, fingerprint = readers.compared(target, named, files.result()), None
     if run is not None:
@@ -107,12 +129,11 @@ def _look(
             run, challenge=request.challenge, processor=value_of(facts.host.cpu_model)
         )
         facts = _with_conformity(facts, fingerprint)
-    if request.contract.deep:
-        facts = readers.deeply(target, facts, tell)
     works = value_of(facts.torch.cuda_available) is True
     driver, gpus = driver_and_gpus.result(child_had_cuda=works)
     asked = asked_facts(request.facts(_suite_fact(request, run, fingerprint)), named)
-    return msgspec.structs.replace(facts, request=asked, driver=driver, gpus=gpus), fingerprint
+    facts = msgspec.structs.replace(facts, request=asked, driver=driver, gpus=gpus)
+    return hold_against(yardsticks, facts, fingerprint, whole=True), fingerprint
 
 
 def _run_child(
@@ -127,6 +148,7 @@ def _run_child(
         suite="auto" if suite == "none" else suite,
         flags=request.flags,
         challenge=request.challenge,
+        call=request.call,
         time_limit_s=request.timeout_s,
     )
     return readers.child(Path(target.python), wanted, on_progress)

@@ -103,7 +103,7 @@ def test_an_unreadable_file_hides_nothing_of_the_others(spec: Path) -> None:
     assert done.returncode == 2
     assert "SPC004" in done.stdout
     assert done.stdout.endswith("\n3 specs: 2 not read, 1 error, 1 info\n")
-    assert "bad.yml:2: YAML" in done.stderr
+    assert "bad.yml:2: it is not YAML" in done.stderr
     assert "none.yml is no file" in done.stderr
     assert run_envkit("lint", "--exit-zero", *asked, cwd=spec.parent).returncode == 2
     document = json.loads(run_envkit("lint", "--json", *asked, cwd=spec.parent).stdout)

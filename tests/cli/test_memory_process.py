@@ -53,3 +53,15 @@ def test_help_of_the_group_ends_with_examples() -> None:
     done = envkit("memory", "-h")
     assert done.returncode == 0
     assert "envkit memory replay run.pickle" in done.stdout
+
+
+@pytest.mark.parametrize(("ending", "begins"), [("html", "<!doctype html>"), ("svg", "<svg ")])
+def test_a_picture_by_the_ending_and_by_the_option(
+    snapshot: Path, tmp_path: Path, ending: str, begins: str
+) -> None:
+    file = tmp_path / f"memory.{ending}"
+    done = envkit("memory", "replay", snapshot, "-o", file)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert file.read_text().startswith(begins)
+    asked = envkit("memory", "replay", snapshot, "--format", ending)
+    assert asked.stdout == file.read_text()

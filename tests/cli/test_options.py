@@ -17,7 +17,7 @@ OPTIONS = {
     "verify": [
         *("-n, --name", "-p, --prefix", "--python", "--spec", "--lock"),
         *("--strict", "--deep", "--suite", "--no-fingerprint", "--device"),
-        *("--set", "--timeout", "--challenge", "--label", "-o", "--from", "--fail-on"),
+        *("--set", "--timeout", "--challenge", "--against", "--label", "-o", "--from", "--fail-on"),
         *("--exit-zero", "--format", "--json"),
         *EVERYWHERE,
     ],
@@ -27,13 +27,20 @@ OPTIONS = {
         *EVERYWHERE,
     ],
     "lock": [
-        *("--check", "--update", "--solver", "--mirror", "--platform", "--format", "--json"),
+        *("--check", "--update", "--solver", "--mirror", "--platform", "-o"),
+        *("--format", "--json"),
         *EVERYWHERE,
     ],
     "create": ["-p, --prefix", "--mirror", "--format", "--json", *EVERYWHERE],
+    "image": [
+        *("--mode", "-o", "--base", "--platform", "--gpus", "--memory", "--cpus", "--code"),
+        *("--port", "--notebooks", "--envkit-wheel", "--force", "--format", "--json"),
+        *EVERYWHERE,
+    ],
     "oom": ["-o", "--format", "--json", *EVERYWHERE],
     "memory": [],
     "report": ["-o", *EVERYWHERE],
+    "proof": [],
     "explain": EVERYWHERE,
     "rules": EVERYWHERE,
     "completion": EVERYWHERE,
@@ -68,7 +75,13 @@ def test_every_option_says_what_it_does(name: str) -> None:
         assert not isinstance(option, click.Option) or option.help
 
 
-@pytest.mark.parametrize("name", ["", *COMMANDS, "memory replay"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("", *COMMANDS, "memory replay", "memory strategies"),
+        *("proof challenge", "proof sign", "proof check"),
+    ],
+)
 def test_help(name: str) -> None:
     done = run_envkit(*name.split(), "--help")
     assert (done.returncode, done.stderr) == (0, "")

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from envkit.compare.compare import compare
 from envkit.errors import EnvkitError
 from envkit.model import codec
-from envkit.render.diff_markdown import render_github, render_markdown
+from envkit.render.diff_markdown import render_markdown
+from envkit.render.diff_outcome import diff_outcome
 from envkit.render.diff_text import render_diff
+from envkit.render.github import render_github
 from envkit.render.style import Style
 from envkit.workflows.diff_inputs import recognise
 
@@ -77,4 +79,4 @@ def test_anything_in_the_place_of_a_value(
     codec.encode(document)
     assert render_diff(document, (), Style(verbosity=1))
     assert render_markdown(document, ())
-    assert render_github(document)
+    assert render_github(diff_outcome(document))

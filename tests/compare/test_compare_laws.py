@@ -317,3 +317,53 @@ def test_a_baseline_against_another_model_made_from_it(path: Path) -> None:
     assert document.agreement["tensors"] == document.agreement["allocator"] == "same"
     assert {d.kind for d in document.differences} == {"expected"}
     assert document.causes[0].code == "CAU009"
+
+
+def test_a_step_of_the_user_s_that_one_side_did_not_measure_is_no_lack() -> None:
+    own = copy.deepcopy(BASE)
+    stream = next(iter(own["layers"]["tensors"].values()))
+    own["layers"]["tensors"]["call.train:step.tensors"] = {**stream, "optional": True}
+    plain = compare([side("one", BASE), side("other", BASE)]).document
+    document = compare([side("one", own), side("other", BASE)]).document
+    assert not document.differences
+    (lost,) = [one for one in document.cannot_compare if one.key.startswith("call.")]
+    assert "not asked for" in "".join(lost.reasons)
+    assert document.verdict.exit_code == plain.verdict.exit_code
+
+
+def replayed(plain: dict[str, Any], *, canonical: int, more_bytes: int) -> dict[str, Any]:
+    """Return a fingerprint whose peaks are larger, as addresses would have it."""
+    copied = copy.deepcopy(plain)
+    for probe in copied["layers"]["peaks"].values():
+        probe["values"]["reserved_bytes"] += more_bytes
+        probe["conforms"] = True
+        probe["replay"] = {
+            "observed": dict(probe["values"]),
+            "canonical": {**probe["values"], "reserved_bytes": canonical},
+        }
+    return copied
+
+
+@pytest.mark.parametrize(
+    ("canonical", "answer"), [((1, 1), "same"), ((1, 2), "different")], ids=["equal", "unequal"]
+)
+def test_peaks_that_only_addresses_set_apart_are_the_same(
+    canonical: tuple[int, int], answer: str
+) -> None:
+    one = side("one", replayed(BASE, canonical=canonical[0], more_bytes=0))
+    other = side("other", replayed(BASE, canonical=canonical[1], more_bytes=200 << 20))
+    document = compare((one, other)).document
+    assert document.agreement["peaks"] == answer
+    shown = [row for row in document.differences if row.layer == "peaks"]
+    assert len(shown) == 2
+
+
+def test_another_challenge_moves_no_layer_but_the_one_that_it_seeds() -> None:
+    other = copy.deepcopy(BASE)
+    other["challenge"] = "ab" * 8
+    trace = other["layers"]["allocator"]["exercises.random_trace"]
+    trace["values"]["steps"] = trace["values"]["steps"][:-1]
+    document = compare((side("one"), side("other", seal(other)))).document
+    assert document.agreement["allocator"] == "same"
+    assert document.agreement["tensors"] == "same"
+    assert document.agreement["numerics"] == "not_comparable"

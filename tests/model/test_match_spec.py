@@ -9,7 +9,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envkit.model.match_spec import MatchSpec, channel_name, parse_match_spec
+from envkit.model.conda_channel import channel_name
+from envkit.model.match_spec import MatchSpec, parse_match_spec
 
 
 @pytest.mark.parametrize(
@@ -102,7 +103,9 @@ def test_different_dependencies_do_not(one: str, other: str) -> None:
         ("conda-forge", "conda-forge"),
         ("https://conda.anaconda.org/conda-forge/linux-64", "conda-forge"),
         ("https://conda.anaconda.org/conda-forge/noarch/", "conda-forge"),
-        ("https://repo.anaconda.com/pkgs/main", "pkgs/main"),
+        ("https://repo.anaconda.com/pkgs/main", "defaults"),
+        ("pkgs/main", "defaults"),
+        ("conda-forge/label/dev", "conda-forge/label/dev"),
         ("https://mirror.example/anaconda/cloud/conda-forge/", "conda-forge"),
         ("", ""),
     ],

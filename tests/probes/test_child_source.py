@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from pathlib import Path
 
@@ -39,6 +40,44 @@ def test_it_imports_the_standard_library_and_torch_only(path: Path) -> None:
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
             found.add(node.module.split(".")[0])
     assert found <= set(sys.stdlib_module_names) | OF_THE_TARGET
+
+
+#: The one file that may know what in torch is private.
+ADAPTER = CHILD / "torch_api.py"
+PRIVATE_PATH = re.compile(r"\w+(\.\w+)*\._\w+(\.\w+)*|_C(\.\w+)+|kineto\w*(\.\w+)*")
+
+
+def private_uses(node: ast.AST) -> set[str]:
+    """Name what a piece of code takes from the inside of torch."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return {node.value} if PRIVATE_PATH.fullmatch(node.value) else set()
+    if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("torch._"):
+        return {node.module or ""}
+    if not isinstance(node, ast.Attribute):
+        return set()
+    text = ast.unparse(node)
+    inside = re.search(r"(^|\.)torch(\.\w+)*\._\w+|\.kineto_\w+", text)
+    return {text} if inside else set()
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(CHILD)))
+def test_only_the_adapter_knows_what_is_private_in_torch(path: Path) -> None:
+    found = {use for node in ast.walk(tree(path, (3, 8))) for use in private_uses(node)}
+    assert bool(found) is (path == ADAPTER), found
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        'call(torch, "_C._cuda_getArchFlags")',
+        'call(torch, "cuda._sleep", 1)',
+        "place.torch.cuda._sleep(1)",
+        "from torch._dynamo import config",
+        "running.kineto_results",
+    ],
+)
+def test_a_private_use_would_be_noticed(code: str) -> None:
+    assert {use for node in ast.walk(ast.parse(code)) for use in private_uses(node)}
 
 
 def test_python_2_can_read_the_first_file() -> None:

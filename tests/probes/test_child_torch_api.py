@@ -201,3 +201,55 @@ def test_lookup_survives_an_attribute_that_raises(api: ModuleType) -> None:
             raise OSError(message)
 
     assert isinstance(api.lookup(Lazy(), "cuda.memory"), api.Missing)
+
+
+def test_the_profiler_is_asked_in_both_places(api: ModuleType) -> None:
+    def torch(**autograd: Any) -> SimpleNamespace:
+        inner = SimpleNamespace(**{k: v for k, v in autograd.items() if k == "inside"})
+        private = SimpleNamespace(_autograd=SimpleNamespace())
+        if hasattr(inner, "inside"):
+            private._autograd._profiler_enabled = lambda: inner.inside
+        public = SimpleNamespace()
+        if "outside" in autograd:
+            public._profiler_enabled = lambda: autograd["outside"]
+        return SimpleNamespace(_C=private, autograd=public)
+
+    assert api.profiler_is_on(torch(inside=True))
+    assert api.profiler_is_on(torch(outside=True))
+    assert not api.profiler_is_on(torch(inside=False, outside=False))
+    assert not api.profiler_is_on(torch())
+
+
+def test_what_is_asked_of_devices_and_kernels(api: ModuleType) -> None:
+    asked: list[int] = []
+    torch = SimpleNamespace(
+        cuda=SimpleNamespace(_sleep=asked.append),
+        _C=SimpleNamespace(_cuda_getArchFlags=lambda: "sm_80 sm_90"),
+    )
+    assert api.keep_busy(torch, 5) is True
+    assert asked == [5]
+    assert api.arch_flags(torch) == "sm_80 sm_90"
+    older = SimpleNamespace(cuda=SimpleNamespace(), _C=SimpleNamespace())
+    for answer in (api.keep_busy(older, 5), api.arch_flags(older), api.dispatch_mode(older)):
+        assert isinstance(answer, api.Missing)
+        assert not answer.exists
+    assert isinstance(api.event_tree(SimpleNamespace()), api.Missing)
+
+
+def test_the_torch_that_is_here_answers_everything(api: ModuleType) -> None:
+    """Not a fake: whatever the torch of this environment is, none of these is missing in it."""
+    torch = pytest.importorskip("torch")
+    assert isinstance(api.dispatch_mode(torch), type)
+    assert api.profiler_is_on(torch) is False
+    with torch.autograd.profiler.profile(profile_memory=True) as running:
+        kept = torch.empty(4096, dtype=torch.uint8)
+        assert api.profiler_is_on(torch) is True
+    waiting = list(api.event_tree(running))
+    sizes = []
+    while waiting:
+        node = waiting.pop()
+        waiting.extend(node.children)
+        if node.tag.name == "Allocation":
+            assert node.extra_fields.ptr == kept.data_ptr()
+            sizes.append(node.extra_fields.alloc_size)
+    assert sizes == [4096]

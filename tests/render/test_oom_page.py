@@ -9,6 +9,9 @@ from golden_text import assert_golden
 
 from envkit.allocator.oom import explain_log
 from envkit.model.documents import Oom
+from envkit.render.github import render_github
+from envkit.render.markdown import render_outcome
+from envkit.render.oom_outcome import oom_outcome
 from envkit.render.oom_text import MOST_SHOWN, render_oom_text
 from envkit.render.style import Style
 
@@ -45,6 +48,12 @@ def found() -> Oom:
 def test_golden(name: str, style: Style, found: Oom) -> None:
     text = render_oom_text(found, style)
     assert_golden(GOLDEN / f"{name}.txt", text)
+
+
+def test_golden_markdown_and_annotations(found: Oom) -> None:
+    outcome = oom_outcome(found)
+    assert_golden(GOLDEN / "oom.md", render_outcome(outcome))
+    assert_golden(GOLDEN / "oom.github.txt", render_github(outcome))
 
 
 def test_only_the_first_are_shown_unless_more_is_asked_for() -> None:

@@ -15,7 +15,8 @@ from envkit.model.documents import (
     ReplayProof,
     ReplaySetting,
 )
-from envkit.render.replay_text import headline, render_replay_text
+from envkit.render.replay_text import render_replay_text
+from envkit.render.replay_words import headline
 from envkit.render.style import Style
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -90,7 +91,7 @@ def test_headlines() -> None:
         (GOOD, (RECORDED, other), "With expandable_segments:True this run would have needed 6.03"),
         (GOOD, (RECORDED, setting("x:1", 7.6)), "This run needed 7.50 GiB; none of the other"),
         (GOOD, (ran_out, other), "This run would not fit in 8.00 GiB; with expandable_segments"),
-        (with_oom, (ran_out, other), "This run ran out of memory in 8.00 GiB; with"),
+        (with_oom, (ran_out, other), "This run ran out of memory in 8.00 GiB; with expandable_seg"),
         (with_oom, (ran_out,), "This run ran out of memory in 8.00 GiB."),
         (with_oom, (ran_out, setting("x:1", 8, 3)), "This run ran out of memory in 8.00 GiB, and"),
         (GOOD, (RECORDED,), "This run needed 7.50 GiB."),

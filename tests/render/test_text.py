@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from reports import CLEAN, EMPTY, FAILING, HUGE, REPORTS
 
 from envkit.model.finding import Evidence
-from envkit.render.fingerprint_rows import title
+from envkit.model.fingerprint import PeakReplay, ProbeResult
+from envkit.render.fingerprint_rows import rows, title
 from envkit.render.style import Style
 from envkit.render.text import render_text
 
@@ -104,3 +105,49 @@ def test_any_text_of_an_input_is_drawn_harmlessly(text: str) -> None:
     report = EMPTY.__class__(**{**fields, "label": text, "findings": (finding,)})
     drawn = render_text(report, Style())
     assert all(line.isprintable() for line in drawn.split("\n"))
+
+
+def test_what_a_step_leaves_behind_is_a_row() -> None:
+    fingerprint = CLEAN.fingerprint
+    assert fingerprint is not None
+    left = ProbeResult(status="exact", values={"left_bytes": 4000}, digest=None, optional=True)
+    tensors = {**fingerprint.layers.tensors, "call.train:step.left": left}
+    layers = msgspec.structs.replace(fingerprint.layers, tensors=tensors)
+    said = dict(rows(msgspec.structs.replace(fingerprint, layers=layers)))
+    assert said["your step"] == "train:step leaves 4,000 B of tensors behind at every call"
+    assert "your step" not in dict(rows(fingerprint))
+
+
+EQUAL = {"allocated_bytes": 5 << 20, "reserved_bytes": 20 << 20, "segments": 1}
+MORE = {**EQUAL, "reserved_bytes": 42 << 20, "segments": 3}
+
+
+def peak(observed: dict[str, int], canonical: dict[str, int], *, conforms: bool) -> ProbeResult:
+    return ProbeResult(
+        status="exact",
+        values=observed,
+        digest=None,
+        conforms=conforms,
+        replay=PeakReplay(observed=observed, canonical=canonical),
+    )
+
+
+@pytest.mark.parametrize(
+    ("peaks", "said"),
+    [
+        ([peak(EQUAL, EQUAL, conforms=True)], "1 exact, replay equal"),
+        ([peak(EQUAL, EQUAL, conforms=False)], "1 exact, replay differs in p0"),
+        (
+            [peak(MORE, EQUAL, conforms=True), peak(EQUAL, MORE, conforms=True)],
+            "2 exact, replay equal, p0 +2 segments and +22 MiB by addresses and 1 more",
+        ),
+    ],
+)
+def test_peaks_say_whether_the_replay_gives_them_and_what_addresses_moved(
+    peaks: list[ProbeResult], said: str
+) -> None:
+    assert CLEAN.fingerprint is not None
+    named = {f"p{number}": one for number, one in enumerate(peaks)}
+    layers = msgspec.structs.replace(CLEAN.fingerprint.layers, peaks=named)
+    found = dict(rows(msgspec.structs.replace(CLEAN.fingerprint, layers=layers)))
+    assert found["peaks"].partition(": of equally large")[0] == said

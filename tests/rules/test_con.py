@@ -17,12 +17,14 @@ from judged import (
     UNREADABLE,
     codes,
     finding,
+    judged,
     known,
     packages,
     verdict,
 )
 
 from envkit.model.facts import (
+    BaselineComparison,
     CondaPackage,
     FileProblem,
     Overlap,
@@ -32,12 +34,24 @@ from envkit.model.facts import (
     SpecVariable,
 )
 from envkit.model.finding import Severity, Status
-from envkit.model.observed import Absent, Known
+from envkit.model.observed import NOT_RECORDED, Absent, Known
 
 
 def package(name: str, version: str = "1.0", build: str = "h0_0", **more: Any) -> CondaPackage:
     standard = {"channel": "conda-forge", "subdir": "linux-64", "sha256": "a" * 64, "md5": "b" * 32}
     return CondaPackage(name=name, version=version, build=build, **{**standard, **more})
+
+
+def held(status: Any, named_by: str = "--against") -> BaselineComparison:
+    return BaselineComparison(
+        name="h200",
+        named_by=named_by,
+        status=status,
+        headline="Same allocator; different tensors (1).",
+        agreement={"allocator": "same", "tensors": "different"},
+        differing=("tensors",) if status == "different" else (),
+        differences=("tensors vit.bf16.tensors",) if status == "different" else (),
+    )
 
 
 TORCH = package("pytorch", "2.7.1", "cuda126_0")
@@ -204,6 +218,13 @@ CASES: list[tuple[str, Status, dict[str, Any]]] = [
     ("CON011", SKIP, {**SPEC, "contract_packages": ABSENT}),
     ("CON011", UNKNOWN, {**SPEC, "contract_packages": UNREADABLE}),
     ("CON011", UNKNOWN, {**SPEC, "conda_packages": UNREADABLE}),
+    ("CON013", PASS, {"contract_baselines": (held("same"),)}),
+    ("CON013", FAIL, {"contract_baselines": (held("same"), held("different"))}),
+    ("CON013", UNKNOWN, {"contract_baselines": (held("incomplete"),)}),
+    ("CON013", UNKNOWN, {"contract_baselines": UNREADABLE}),
+    ("CON013", SKIP, {"contract_baselines": ()}),
+    ("CON013", SKIP, {"contract_baselines": NOT_RECORDED}),
+    ("CON013", SKIP, {"contract_baselines": NOT_APPLICABLE}),
     ("CON012", PASS, {"files_foreign": ()}),
     ("CON012", FAIL, {"files_foreign": ("lib/a.pth",), "files_foreign_count": 1}),
     ("CON012", SKIP, {}),
@@ -311,3 +332,22 @@ def test_a_spec_without_a_lock_is_judged_by_itself() -> None:
         **has(change(NUMPY, version="9"), TORCH, package("extra")),
     }
     assert con(**changes) == []
+
+
+def test_another_machine_than_the_one_named_is_an_error_and_the_layer_is_said() -> None:
+    found = finding("CON013", contract_baselines=(held("different"),))
+    assert found.severity is Severity.ERROR
+    assert found.title == "What was measured differs from h200 in tensors"
+    assert "tensors vit.bf16.tensors" in [one.seen for one in found.evidence]
+
+
+def test_a_report_that_only_the_spec_names_warns_unless_strict() -> None:
+    by_spec = {**SPEC, "contract_baselines": (held("different", "spec vit@1.0.0"),)}
+    assert finding("CON013", **by_spec).severity is Severity.WARNING
+    assert finding("CON013", **{**by_spec, "request_strict": YES}).severity is Severity.ERROR
+
+
+@pytest.mark.parametrize(("named_by", "against"), [("--against", True), ("spec vit@1.0.0", False)])
+def test_only_what_the_user_asked_for_leaves_the_verdict_open(named_by: str, against: bool) -> None:  # noqa: FBT001
+    checks = judged(contract_baselines=(held("incomplete", named_by),)).checks
+    assert [one.against for one in checks if one.code == "CON013"] == [against]

@@ -20,7 +20,7 @@ PROMISED = {
     "TOR": range(1, 14),
     "LIB": range(1, 10),
     "ALC": range(1, 6),
-    "CON": range(1, 13),
+    "CON": range(1, 14),
     "SPC": range(1, 18),
 }
 

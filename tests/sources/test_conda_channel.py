@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from envkit.sources.conda_channel import channel_name
+from envkit.sources.conda_channel import channel_of
 
 HOST = "https://conda.anaconda.org"
 
@@ -32,10 +32,10 @@ HOST = "https://conda.anaconda.org"
     ],
 )
 def test_names(url: str, channel: str, name: str) -> None:
-    assert channel_name(url, channel) == name
+    assert channel_of(url, channel) == name
 
 
 def test_hostile_names_are_escaped_and_cut() -> None:
-    name = channel_name("", "\x1b[31m" + "x" * 10_000)
+    name = channel_of("", "\x1b[31m" + "x" * 10_000)
     assert "\x1b" not in name
     assert len(name) < 400

@@ -1,6 +1,11 @@
 from __future__ import annotations
 
+import base64
+import contextlib
+import hashlib
 import os
+import signal
+import sys
 import threading
 from pathlib import Path
 
@@ -9,11 +14,15 @@ from conda_prefix import SITE, edit, locked, record_of, write_package, write_pre
 
 from envkit.model.facts import CondaPackage
 from envkit.model.observed import Known
+from envkit.sources import file_turns
 from envkit.sources.conda_prefix import read_conda
 from envkit.sources.file_records import RecordedFile, files_of, recorded_files
+from envkit.sources.file_turns import Checked, RunningCheck, check_files
 from envkit.sources.overlaps import foreign_entries, overlaps_by_file, overlaps_by_name
 from envkit.sources.pip_packages import read_pip
-from envkit.sources.prefix_files import Checked, check_files
+from envkit.sources.wheel_records import files_by_pip
+
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere threads hash")
 
 
 @pytest.fixture
@@ -21,17 +30,17 @@ def prefix(tmp_path: Path) -> Path:
     return write_prefix(tmp_path / "env")
 
 
-def check(prefix: Path, threads: int = 2) -> Checked:
+def check(prefix: Path, workers: int = 2) -> Checked:
     recorded = recorded_files(prefix)
     assert recorded.failures == ()
-    return check_files(prefix, recorded.files, lambda *_: None, threads=threads)
+    return check_files(prefix, recorded.files, lambda *_: None, workers=workers)
 
 
 def problems(prefix: Path) -> list[tuple[str, str]]:
     return [(one.file.path, one.problem) for one in check(prefix).found]
 
 
-def recorded(path: str, **more: object) -> RecordedFile:
+def recorded(path: str | None, **more: object) -> RecordedFile:
     standard = {"package": "p", "sha256": "0" * 64, "is_link": False, "links_allowed": False}
     return RecordedFile(path=path, **{**standard, **more})  # type: ignore[arg-type]
 
@@ -42,9 +51,9 @@ def packages(prefix: Path) -> tuple[CondaPackage, ...]:
     return found.value
 
 
-@pytest.mark.parametrize("threads", [1, 2, 7])
-def test_an_environment_as_installed_is_clean(prefix: Path, threads: int) -> None:
-    checked = check(prefix, threads)
+@pytest.mark.parametrize("workers", [1, 2, 7])
+def test_an_environment_as_installed_is_clean(prefix: Path, workers: int) -> None:
+    checked = check(prefix, workers)
     assert (checked.count, checked.unhashed, checked.found, checked.unreadable) == (15, 0, (), ())
     assert checked.size_bytes == sum(
         one.stat().st_size for one in (prefix / "lib").rglob("*") if one.is_file()
@@ -186,14 +195,141 @@ def test_progress_ends_with_the_last_file_and_comes_from_one_thread(prefix: Path
         told.append((done, total))
         threads.add(threading.get_ident())
 
-    check_files(prefix, recorded_files(prefix).files, tell, threads=3)
+    check_files(prefix, recorded_files(prefix).files, tell, workers=3)
     assert told[-1] == (15, 15)
     assert threads == {threading.get_ident()}
 
 
-def test_what_goes_wrong_in_a_thread_is_raised(prefix: Path) -> None:
+def test_what_goes_wrong_in_a_thread_is_raised(
+    prefix: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
     with pytest.raises(AttributeError):
-        check_files(prefix, [None], lambda *_: None)  # type: ignore[list-item]
+        check_files(prefix, _broken(), lambda *_: None)
+
+
+def _broken() -> list[RecordedFile]:
+    return [recorded(None)]
+
+
+@LINUX
+def test_a_process_that_fails_leaves_files_unchecked_and_says_so(prefix: Path) -> None:
+    checked = check_files(prefix, _broken(), lambda *_: None)
+    assert checked.unreadable == ("1 files: the process that was to hash them failed",)
+
+
+@LINUX
+def test_a_process_that_is_killed_leaves_files_unchecked_and_says_so(tmp_path: Path) -> None:
+    os.truncate(_empty(tmp_path / "big.bin"), 40 << 30)  # a hole: hashing it takes half a minute
+    big = recorded("big.bin", size_bytes=40 << 30)
+    with contextlib.closing(RunningCheck(tmp_path, [big], workers=1)) as running:
+        (worker,) = running._team._workers  # type: ignore[union-attr]
+        os.kill(worker, signal.SIGKILL)
+        checked = running.result(lambda *_: None)
+    assert "ended by SIGKILL" in checked.unreadable[0]
+
+
+@LINUX
+def test_a_check_that_is_given_up_leaves_no_process(tmp_path: Path) -> None:
+    os.truncate(_empty(tmp_path / "big.bin"), 40 << 30)
+    running = RunningCheck(tmp_path, [recorded("big.bin", size_bytes=40 << 30)], workers=2)
+    (worker,) = running._team._workers  # type: ignore[union-attr]
+    running.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(worker, 0)
+
+
+@LINUX
+def test_without_room_for_a_process_threads_do_it(
+    prefix: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> int:
+        raise BlockingIOError
+
+    monkeypatch.setattr(os, "fork", refuse)
+    checked = check(prefix)
+    assert (checked.count, checked.found, checked.unreadable) == (15, (), ())
+
+
+def test_a_thousand_files_and_a_thousand_large_ones_are_each_checked_once() -> None:
+    files = [recorded(f"f{number}", size_bytes=(number % 2) << 24) for number in range(2000)]
+    turns = list(file_turns._turns(files))
+    assert sorted(index for turn in turns for index in turn) == list(range(2000))
+    assert len(list(file_turns._turns(files * 50))) <= 1024
+
+
+def _empty(path: Path) -> Path:
+    path.touch()
+    return path
+
+
+# -- what pip recorded --------------------------------------------------------------------------
+
+
+def _record(folder: Path, *lines: str) -> None:
+    (folder / "RECORD").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _entry(name: str, content: bytes) -> str:
+    digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")
+    return f"{name},sha256={digest},{len(content)}"
+
+
+def _by_pip(prefix: Path) -> list[tuple[str, str, str]]:
+    found = files_by_pip(prefix, ())
+    assert found.failures == ()
+    checked = check_files(prefix, found.files, lambda *_: None)
+    return [(one.file.package, one.file.path, one.problem) for one in checked.found]
+
+
+def test_files_of_pip_are_compared_with_its_record(prefix: Path) -> None:
+    folder = write_wheel(prefix, "einops", "0.8.1")
+    (prefix / SITE / "einops").mkdir()
+    for name in ("good.py", "bad.py", "with, comma.py"):
+        (prefix / SITE / "einops" / name).write_bytes(b"x = 1\n")
+    _record(
+        folder,
+        _entry("einops/good.py", b"x = 1\n"),
+        _entry("einops/bad.py", b"x = 2\n"),
+        _entry('"einops/with, comma.py"', b"x = 1\n"),
+        _entry("einops/gone.py", b""),
+        "einops/__pycache__/good.cpython-312.pyc,,",
+        f"{folder.name}/RECORD,,",
+    )
+    assert _by_pip(prefix) == [
+        ("einops", f"{SITE}/einops/bad.py", "altered"),
+        ("einops", f"{SITE}/einops/gone.py", "missing"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "../../../../outside,sha256=AAAA,1",
+        "/etc/hosts,,",
+        "numpy/__init__.py,sha256=" + "A" * 5000 + ",9",
+        "numpy/__init__.py,sha256=\u00e4,x",
+        "numpy/__init__.py,sha512=AAAA," + "9" * 400,
+        "numpy/__init__.py",
+        ",,,,",
+    ],
+)
+def test_a_hostile_record_of_pip_opens_nothing_outside(prefix: Path, line: str) -> None:
+    (prefix.parent / "outside").write_bytes(b"secret")
+    _record(write_wheel(prefix, "evil", "1"), line)
+    assert _by_pip(prefix) == []
+
+
+def test_a_record_of_pip_that_is_no_table_is_told(prefix: Path) -> None:
+    _record(write_wheel(prefix, "evil", "1"), '"' + "x" * 200_000 + '",,')
+    assert files_by_pip(prefix, ()).failures[0].startswith("RECORD of evil: it is not CSV")
+
+
+def test_what_conda_brought_is_not_compared_with_its_record_too(prefix: Path) -> None:
+    folder = write_wheel(prefix, "numpy", "2.2.6", installer="conda")
+    _record(folder, _entry("numpy/__init__.py", b"of another build"))
+    metadata = (folder / "METADATA").relative_to(prefix).as_posix()
+    assert files_by_pip(prefix, {metadata}).files == ()
 
 
 # -- pip over conda, and files of nobody --------------------------------------------------------

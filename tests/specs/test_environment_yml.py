@@ -10,7 +10,7 @@ from spec_texts import spec_of
 
 from envkit.errors import InputError
 from envkit.specs.environment_yml import read_spec, read_spec_file
-from envkit.specs.yaml_tree import MAX_BYTES
+from envkit.specs.spec_tree import MAX_BYTES
 
 TEXT = """\
 # a comment
@@ -132,7 +132,7 @@ def test_a_hostile_comment_is_no_work(piece: str) -> None:
 
 
 def test_too_large_is_refused_unread() -> None:
-    with pytest.raises(InputError, match="larger than"):
+    with pytest.raises(InputError, match="bytes are more than"):
         read_spec(b"#" * (MAX_BYTES + 1), origin="x.yml")
 
 

@@ -178,7 +178,7 @@ def test_channels_of_a_lock(tmp_path: Path) -> None:
     path = tmp_path / "conda-lock.yml"
     assert channels_of_lock(path) is None
     path.write_text(LOCK)
-    assert channels_of_lock(path) == frozenset({"conda-forge", "pkgs/main"})
+    assert channels_of_lock(path) == frozenset({"conda-forge", "defaults"})
     path.write_text("version: 1\npackage: []\n")
     assert channels_of_lock(path) is None
 

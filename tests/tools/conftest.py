@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -60,3 +60,30 @@ def cli_reference() -> ModuleType:
 @pytest.fixture(scope="session")
 def forbidden_strings() -> ModuleType:
     return load("forbidden_strings")
+
+
+@pytest.fixture(scope="session")
+def remedy_pages() -> ModuleType:
+    return load("remedy_pages")
+
+
+@pytest.fixture(scope="session")
+def articles_checked() -> Iterator[ModuleType]:
+    sys.path.insert(0, str(TOOLS))  # it imports its neighbour
+    yield load("articles_checked")
+    sys.path.remove(str(TOOLS))
+
+
+@pytest.fixture(scope="session")
+def oom_remedy_page() -> ModuleType:
+    return load("oom_remedy_page")
+
+
+@pytest.fixture(scope="session")
+def allocated_reserved_page() -> ModuleType:
+    return load("allocated_reserved_page")
+
+
+@pytest.fixture(scope="session")
+def image_requirements() -> ModuleType:
+    return load("image_requirements")

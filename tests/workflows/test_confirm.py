@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -79,7 +80,28 @@ def test_her_settings_give_her_values_here() -> None:
 def test_a_machine_that_does_not_follow_is_no_confirmation() -> None:
     cause = Machine(lambda *_: BASE).confirm(comparison(HERS, PYTORCH_CUDA_ALLOC_CONF=CONF))
     assert cause.confirmed is False
-    assert "gave other values" in cause.evidence[-1].seen
+    assert "of them mine's, first " in cause.evidence[-1].seen
+
+
+def test_values_of_neither_side_tell_nothing() -> None:
+    """As cuDNN's trial gives them, which may choose another algorithm every time."""
+    hers = changed(BASE, "numerics", "matmul")
+    hers["key"]["flags"]["matmul.allow_tf32"] = True
+    third = changed(hers, "numerics", "matmul")
+    machine = Machine(lambda request, _: third if request.flags["matmul.allow_tf32"] else BASE)
+    cause = machine.confirm(comparison(hers))
+    assert cause.confirmed is None
+    assert "than hers's and mine's" in cause.evidence[-1].seen
+
+
+def test_a_peak_that_has_no_figure_is_compared_as_it_stands() -> None:
+    """Under another allocator's backend the figures are reasons and not numbers."""
+    hers = copy.deepcopy(HERS)
+    for probe in hers["layers"]["peaks"].values():
+        probe["values"]["segments"] = {"unreadable": "another backend keeps no segments"}
+    machine = Machine(lambda _, environ: hers if CONF in environ.values() else BASE)
+    cause = machine.confirm(comparison(hers, PYTORCH_CUDA_ALLOC_CONF=CONF))
+    assert cause.confirmed is True
 
 
 def test_a_run_that_gives_her_values_under_every_setting_is_no_confirmation() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import http.server
 import json
@@ -55,7 +56,7 @@ PYTHON = Package(
 
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RATTLER_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 @pytest.fixture
@@ -386,11 +387,51 @@ def test_a_download_with_another_hash_is_refused(server: _Server, tmp_path: Path
 def test_a_changed_file_in_the_cache_is_not_installed(server: _Server, tmp_path: Path) -> None:
     path = _served_lock(server, tmp_path)
     _create(path, tmp_path / "first", None)
-    cached = next((tmp_path / "cache" / "pkgs").glob("tool-1.0-h0_0/bin/tool"))
-    cached.chmod(0o755)
-    cached.write_text("#!/bin/sh\necho MALICE\n", encoding="utf-8")
+    (kept,) = (tmp_path / "cache" / "envkit" / "packages").iterdir()
+    content = kept.read_bytes()
+    kept.write_bytes(b"MALICE" + content)
     _create(path, tmp_path / "second", None)
-    assert "MALICE" not in (tmp_path / "second" / "bin" / "tool").read_text(encoding="utf-8")
+    assert (tmp_path / "second" / "bin" / "tool").is_file()
+    assert kept.read_bytes() == content
+
+
+def test_what_was_downloaded_once_is_not_downloaded_again(server: _Server, tmp_path: Path) -> None:
+    path = _served_lock(server, tmp_path)
+    _create(path, tmp_path / "first", None)
+    server.close()
+    assert _create(path, tmp_path / "second", None).packages == 1
+
+
+def test_a_download_that_would_write_what_is_not_its_own_is_refused(
+    server: _Server, tmp_path: Path
+) -> None:
+    evil = Package("tool", files={"conda-meta/other.json": b"{}"})
+    write_channel(tmp_path / "served" / "channel", evil)
+    with pytest.raises(RefusedError, match="is the environment's own"):
+        _create(_served_lock(server, tmp_path), tmp_path / "envs" / "small", None)
+    assert not (tmp_path / "envs").exists()
+
+
+def test_a_download_without_end_is_given_up(
+    server: _Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from envkit.specs import download  # noqa: PLC0415
+
+    path = _served_lock(server, tmp_path)
+    packages = read_conda_lock(path.read_bytes(), origin="lock").package
+    monkeypatch.setattr(download, "MAX_PACKAGE_BYTES", 100)
+    with pytest.raises(download.DownloadError, match="more than"):
+        asyncio.run(download.download(packages, tmp_path / "x", tmp_path / "kept", lambda *_: None))
+    assert not (tmp_path / "kept").exists()
+
+
+def test_a_channel_in_a_folder_is_installed_from(server: _Server, tmp_path: Path) -> None:
+    channel = (tmp_path / "served" / "channel").as_uri()
+    content = (tmp_path / "served/channel/linux-64/tool-1.0-h0_0.conda").read_bytes()
+    path = tmp_path / "tool.conda-lock.yml"
+    path.write_bytes(_one_package(channel, hashlib.sha256(content).hexdigest()))
+    assert _create(path, tmp_path / "small", None).packages == 1
+    server.close()
 
 
 def test_without_a_network_it_cannot_be_installed(server: _Server, tmp_path: Path) -> None:

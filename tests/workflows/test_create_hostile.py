@@ -32,7 +32,7 @@ Members = list[tuple[str, bytes | str]]
 
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RATTLER_CACHE_DIR", str(tmp_path / "user-cache"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user-cache"))
     (tmp_path / "temporary").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
 

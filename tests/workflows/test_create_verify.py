@@ -36,7 +36,7 @@ def _silent(done: int, total: int, name: str) -> None:
 @pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a spec, its lock, and an environment created from it."""
-    monkeypatch.setenv("RATTLER_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     write_channel(
         tmp_path / "mirror" / "conda-forge",
         Package("tool", "1.0", depends=("base >=2",)),

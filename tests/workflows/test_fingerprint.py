@@ -2,19 +2,23 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from machines import child_run, fingerprint
 
 from envkit.allocator import CachingAllocator, OutOfMemory
 from envkit.model.facts import RequestFacts
 from envkit.model.fingerprint import Fingerprint, Layers, ProbeResult
-from envkit.model.observed import Known, NotApplicable, Unreadable
+from envkit.model.observed import Known, NotApplicable, Unreadable, value_of
+from envkit.probes.child.challenge import seed_from
+from envkit.probes.child.exercises.catalogue import random_trace
 from envkit.probes.child.exercises.operations import carry_out
 from envkit.probes.child.membership import SUITES
 from envkit.probes.events import ChildError, Probe, SuiteStart
 from envkit.probes.launch import Crashed
 from envkit.workflows.conclude import how_probes_went
-from envkit.workflows.fingerprint import build_fingerprint, conformity_of
+from envkit.workflows.fingerprint import build_fingerprint, conformity_of, must_hold
+from envkit.workflows.nonce import ShuffledAddresses, depends_on_addresses
 
 SETTINGS = {"PYTORCH_CUDA_ALLOC_CONF": "", "expandable_segments": False}
 TOTAL_BYTES = 80 << 30
@@ -65,7 +69,7 @@ WHOLE = tuple(probe(name) for name in NAMES)
 
 
 def built(probes: tuple[Probe, ...] = WHOLE, **fields: Any) -> Fingerprint:
-    suite = SuiteStart(name="quick", version=1, seed=1, probes=NAMES)
+    suite = SuiteStart(name="quick", version=2, seed=1, probes=NAMES)
     standard: dict[str, Any] = {"suite": suite, "key": key(), "probes": probes}
     run = child_run(**{**standard, **fields})
     found = build_fingerprint(run, challenge=None, processor=None)
@@ -102,6 +106,31 @@ def test_probes_that_were_promised_and_never_reported_have_failed(
     assert lost.status == "failed"
     assert said in lost.reason
     assert sorted(found.digests) == ["allocator", "tensors", "workspaces"]
+    assert how_probes_went(ASKED, found).outcome == "incomplete"
+
+
+def test_what_may_be_missing_has_a_digest_of_its_own_and_no_part_in_its_layer_s() -> None:
+    own = Probe(
+        name="call.train:step.tensors",
+        layer="tensors",
+        status="exact",
+        values={"requests": [512, -1], "streams": {}},
+        optional=True,
+    )
+    with_it, without = built((*WHOLE, own)), built()
+    assert with_it.layers.tensors[own.name].digest is not None
+    assert with_it.layers.tensors[own.name].optional
+    assert with_it.digests == without.digests
+    must_hold(with_it)
+    lost = msgspec.structs.replace(own, status="not_run", values=None, reason="not installed")
+    assert built((*WHOLE, lost)).digests == without.digests
+
+
+def test_a_step_of_the_user_s_that_was_never_reported_has_failed() -> None:
+    suite = SuiteStart(name="quick", version=2, seed=1, probes=(*NAMES, "call.train:step.outputs"))
+    found = built(suite=suite, outcome=Crashed(signal="SIGSEGV"))
+    assert "SIGSEGV" in found.layers.numerics["call.train:step.outputs"].reason
+    assert sorted(found.digests) == sorted(built().digests)
     assert how_probes_went(ASKED, found).outcome == "incomplete"
 
 
@@ -177,3 +206,96 @@ def test_without_a_gpu_the_model_answers_and_nothing_conforms() -> None:
     assert found.layers.allocator["exercises.streams"].modelled
     assert "allocator" not in found.digests
     assert isinstance(conformity_of(found), NotApplicable)
+
+
+RECORDED = {"requests": [512, 3 << 20], "streams": {}, "segments": [], "foreign_frees": 0}
+PEAKS = {"allocated_bytes": (3 << 20) + 512, "reserved_bytes": 22 << 20, "segments": 2}
+
+
+def with_peaks(**changes: Any) -> Fingerprint:
+    fields = {"values": PEAKS, "observed": RECORDED, **changes}
+    peaks = probe("vit.bf16.peaks", **fields)
+    return built(tuple(peaks if one.name == peaks.name else one for one in WHOLE))
+
+
+def test_peaks_come_with_the_replay_of_their_requests() -> None:
+    found = with_peaks()
+    result = found.layers.peaks["vit.bf16.peaks"]
+    assert (result.conforms, result.reason, result.values) == (True, "", PEAKS)
+    assert result.replay is not None
+    assert result.replay.observed == result.replay.canonical == PEAKS
+    assert value_of(conformity_of(found)) is True
+
+
+def test_a_peak_that_the_replay_does_not_give_does_not_conform() -> None:
+    found = with_peaks(values={**PEAKS, "segments": 3})
+    assert found.layers.peaks["vit.bf16.peaks"].reason == ("segments is 3, by the model's replay 2")
+    assert value_of(conformity_of(found)) is False
+
+
+def test_peaks_that_did_not_repeat_are_replayed_as_the_run_that_was_recorded() -> None:
+    spread = {"runs": 2, "differences": 1, "differs": [{"path": "/segments", "values": [2, 3]}]}
+    result = with_peaks(status="unstable", spread=spread).layers.peaks["vit.bf16.peaks"]
+    assert (result.status, result.conforms) == ("unstable", True)
+    assert result.values == {"spread": spread}
+
+
+def test_peaks_that_did_not_start_from_nothing_are_not_replayed() -> None:
+    result = with_peaks(family="call").layers.peaks["vit.bf16.peaks"]
+    assert (result.conforms, result.replay) == (None, None)
+
+
+def test_peaks_without_a_recording_say_so_and_accuse_nobody() -> None:
+    found = with_peaks(observed=None)
+    result = found.layers.peaks["vit.bf16.peaks"]
+    assert (result.conforms, result.reason) == (None, "the requests were not recorded")
+    assert value_of(conformity_of(found)) is True
+
+
+def scattered(layout: int) -> tuple[list[list[Any]], dict[str, Any], dict[str, Any]]:
+    """Return a trace whose counters depend on addresses, and what an allocator answers to it."""
+    nonce = next(f"{n:08x}" for n in range(60) if depends_on_addresses(f"{n:08x}"))
+    operations = random_trace(seed_from(nonce))
+    model = CachingAllocator(
+        total_memory=TOTAL_BYTES, version=(2, 9), addresses=ShuffledAddresses(layout)
+    )
+    walk = carry_out(operations, model, TOTAL_BYTES, OutOfMemory)
+    observed = {"total_memory_bytes": TOTAL_BYTES, "addresses": walk.addresses}
+    return operations, {"steps": walk.steps}, observed
+
+
+@pytest.mark.parametrize("layout", range(4))
+def test_a_trace_of_a_challenge_conforms_wherever_the_driver_put_its_segments(layout: int) -> None:
+    operations, values, observed = scattered(layout)
+    found = exercise(operations=operations, values=values, observed=observed)
+    assert found.layers.allocator["exercises.streams"].conforms is True
+
+
+def test_without_the_addresses_such_a_trace_would_accuse_a_machine() -> None:
+    answers = []
+    for layout in range(4):
+        operations, values, observed = scattered(layout)
+        del observed["addresses"]
+        found = exercise(operations=operations, values=values, observed=observed)
+        answers.append(found.layers.allocator["exercises.streams"].conforms)
+    assert set(answers) == {True, False}
+
+
+def test_addresses_that_cannot_be_say_where_the_model_needed_a_segment() -> None:
+    operations = [["malloc", 0, 2 << 20, 0], ["malloc", 1, 30 << 20, 0]]
+    model = CachingAllocator(total_memory=TOTAL_BYTES, version=(2, 9))
+    walk = carry_out(operations, model, TOTAL_BYTES, OutOfMemory)
+    observed = {"total_memory_bytes": TOTAL_BYTES, "addresses": [1 << 40, 1 << 40]}
+    found = exercise(operations=operations, values={"steps": walk.steps}, observed=observed)
+    result = found.layers.allocator["exercises.streams"]
+    assert result.conforms is False
+    assert "the model needs a segment" in result.reason
+
+
+def test_a_challenge_has_its_own_probe_even_if_the_child_never_told_of_it() -> None:
+    suite = SuiteStart(name="quick", version=1, seed=1, probes=(*NAMES, "numerics.challenge"))
+    run = child_run(suite=suite, key=key(), probes=WHOLE)
+    found = build_fingerprint(run, challenge="ab" * 8, processor=None)
+    assert found is not None
+    assert found.challenge == "ab" * 8
+    assert found.layers.numerics["numerics.challenge"].status == "failed"

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from envkit.errors import UsageError
 from envkit.model.observed import Known
+from envkit.probes.events import OwnStep
 from envkit.workflows.config import Configuration, Settings
 from envkit.workflows.request import NO_FINGERPRINT, VerifyRequest, read_flags, request_from
 
@@ -16,6 +18,8 @@ NOTHING: dict[str, Any] = {
     "flags": (),
     "timeout": None,
     "challenge": None,
+    "call": None,
+    "against": None,
     "label": None,
     "fail_on": None,
     "spec": None,
@@ -59,6 +63,14 @@ def test_spec_and_lock_are_passed_on() -> None:
     )
 
 
+def test_a_step_of_the_user_s_is_looked_for_in_their_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked = request_from({**NOTHING, "call": "my.train:Trainer.step"}, Configuration()).call
+    assert asked == OwnStep(target="my.train:Trainer.step", folder=str(tmp_path))
+
+
 def test_switches_of_torch() -> None:
     texts = ("cudnn.benchmark=True", "a=off", "b=3", "c=-0.5", "float32_matmul_precision=high")
     assert read_flags(texts) == {
@@ -88,6 +100,12 @@ def test_switches_of_torch() -> None:
         {"flags": ("a b=1",)},
         {"flags": ("a=1", "a=2")},
         {"suite": "quick", "no_fingerprint": True},
+        {"call": "train:step", "no_fingerprint": True},
+        {"call": "train"},
+        {"call": "train:"},
+        {"call": "../train:step"},
+        {"call": "train:step()"},
+        {"call": "train:" + "s" * 100},
     ],
 )
 def test_nonsense_is_a_usage_error(given: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any, Callable, Dict, List
+from typing import Any, Dict, List
 
 from . import device_state
 from .place import Place
@@ -75,11 +75,7 @@ def _traced() -> List[Dict[str, Any]]:
 
 
 def _torch_profiler(place: Place) -> List[Dict[str, Any]]:
-    checks: List[Callable[[], Any]] = [
-        lambda: place.api.call(place.torch, "_C._autograd._profiler_enabled"),
-        lambda: place.api.call(place.torch, "autograd._profiler_enabled"),
-    ]
-    if any(check() is True for check in checks):
+    if place.api.profiler_is_on(place.torch):
         return [_confound("profiler", "torch's own profiler is on")]
     return []
 

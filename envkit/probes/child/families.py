@@ -17,14 +17,22 @@ NEED_BYTES = {
     "exercises": 2 << 30,
     "vit": 3000000000,
     "resnet": 3000000000,
+    "gpt": 3000000000,
+    "options": 2 << 30,
+    "lifetimes": 2 << 30,
     "numerics": 2 << 30,
+    "large": 10000000000,
+    "compiled": 3000000000,
+    "graphs": 2 << 30,
+    "quantised": 2 << 30,
 }
 
 
 def measure_family(args: Dict[str, Any], emit: Any) -> Dict[str, Any]:
     """Job: measure the probes of a family; returns what later families need to know.
 
-    `args`: family, device, seed, probes (the rows of `membership.Probe` as lists).
+    `args`: family, device, seed, probes (the rows of `membership.Probe` as lists), and for the
+    user's own step the folder that it is imported from.
     """
     import torch
 
@@ -39,6 +47,7 @@ class Family:
         self._emit = emit
         self._name: str = args["family"]
         self._seed: int = args["seed"]
+        self._folder: str = args.get("folder", "")
         self._probes = [Probe(*row) for row in args["probes"]]
         self._facts: Dict[str, Any] = {}
 
@@ -88,9 +97,18 @@ class Family:
             from .numerics import probes as numeric_probes
 
             return numeric_probes.measure
+        if self._name == "call":
+            return self._measure_call
         from .workloads import probes as workload_probes
 
         return workload_probes.measure
+
+    def _measure_call(
+        self, place: Place, group: str, seed: int, report: Callable[..., None]
+    ) -> None:
+        from .workloads import call
+
+        call.measure(place, group, seed, report, folder=self._folder)
 
     def _measure_context(
         self, place: Place, group: str, seed: int, report: Callable[..., None]
@@ -140,6 +158,7 @@ def probe_event(
         "family": probe.family,
         "must_repeat": probe.must_repeat,
         "depends_on": list(probe.depends_on),
+        "optional": probe.optional,
         "status": "not_run" if not_run else "failed",
         "values": None,
         "reason": not_run or failed,

@@ -2,8 +2,8 @@
 
 Order: import torch; set the flags asked for; facts of the build and then of CUDA, each in a child
 of its own; then the suite, with the self-test beside it and `request["device"]` made concrete:
-`suite.run(request, emit, api, beside)`, where `emit(event, **fields)` is a `protocol.Emitter` and
-`api` the module `torch_api`. The suite starts its own children with `fork.run_jobs`.
+`suite.run(request, emit, beside)`, where `emit(event, **fields)` is a `protocol.Emitter`. The suite
+starts its own children with `fork.run_jobs`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import sys
 import time
 from typing import Any, Optional
 
-from . import torch_api
 from .device_facts import comparability_key, device_facts, usable
 from .flags import FlagRefused, set_flags
 from .fork import Job, can_fork, end_forks_on_sigterm, run_jobs
@@ -67,6 +66,9 @@ def _answer(request: "dict[str, Any]", emit: Emitter) -> None:
         return
     tasks = request["tasks"]
     device = _look(torch, request, emit, deadline)
+    if "strategies" in tasks and device and flags_are_set:
+        strategies = importlib.import_module("_envkit_child.strategies.run")
+        strategies.run(request, emit, device)
     if "fingerprint" in tasks and device and flags_are_set:
         emit.stage("fingerprint")
         suite = importlib.import_module("_envkit_child.suite")
@@ -74,7 +76,7 @@ def _answer(request: "dict[str, Any]", emit: Emitter) -> None:
         beside = [_self_test(device, deadline)] if "facts" in tasks else []
         left_s = max(1.0, deadline - time.monotonic())
         wanted = dict(request, device=device, suite=name, time_limit_s=left_s)
-        suite.run(wanted, emit, torch_api, beside)
+        suite.run(wanted, emit, beside)
 
 
 def look_at_build(_args: "dict[str, Any]", emit: Emitter) -> None:

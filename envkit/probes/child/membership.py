@@ -1,19 +1,18 @@
-"""Which probes a suite has and which of their values must repeat: fixed by its version.
-
-What "measured" means below: FINGERPRINT.md, two H200 with torch 2.11.0+cu130. A change of anything
-in this file that changes a probe's meaning is a new VERSION.
-"""
+"""Which probes a suite has and which of their values must repeat: fixed by its version."""
 
 from __future__ import annotations
 
 from typing import Dict, List, NamedTuple, Tuple
 
-VERSION = 1
+from . import members
+from .members import ALLOCATOR, CONTEXT, NUMERICS, PEAKS, TENSORS, VERSION, Names
+
+__all__ = ["KINDS", "OWN_STEP", "SUITES", "VERSION", "Probe", "Suite", "call_probes"]
 
 KINDS = ("cpu", "cuda")
 
-ALLOCATOR, TENSORS, WORKSPACES = "allocator", "tensors", "workspaces"
-PEAKS, NUMERICS, CONTEXT = "peaks", "numerics", "context"
+#: How the names of the probes of a user's own step begin.
+OWN_STEP = "call."
 
 
 class Probe(NamedTuple):
@@ -30,6 +29,8 @@ class Probe(NamedTuple):
     """Whether its values count; a probe that need not repeat is shown, and is in no digest."""
     depends_on: Tuple[str, ...]
     """Parts of the comparability key that lawfully move it."""
+    optional: bool = False
+    """Whether it may lawfully be missing; then it has no part in the digest of its layer."""
 
 
 class Suite(NamedTuple):
@@ -38,77 +39,6 @@ class Suite(NamedTuple):
     name: str
     version: int
     probes: Dict[str, Tuple[Probe, ...]]
-
-
-#: Measured: counters of fixed exercises were identical in 204 traces on two machines.
-EXERCISES = (
-    "five_tensors",
-    "size_ladder",
-    "checkerboard",
-    "small_checkerboard",
-    "empty_cache",
-    "memory_limit",
-    "streams",
-    "random_trace",
-)
-
-#: Part of a workload -> its layer.
-PARTS = (
-    ("tensors", TENSORS),
-    ("workspaces", WORKSPACES),
-    ("peaks", PEAKS),
-    ("losses", NUMERICS),
-    ("weights", NUMERICS),
-)
-
-#: Measured peaks were usually identical and could differ by a 2..20 MiB segment between processes.
-_UNSTEADY_PARTS = ("peaks",)
-
-#: Measured: fp32 attention's backward differed in every run at batch 8 and 16 (atomics).
-_UNSTEADY_BITS = {"cuda": ("vit.fp32",), "cpu": ()}  # type: Dict[str, Tuple[str, ...]]
-
-#: Gradients of a convolution alone and LAPACK-like routines: their repetition on a GPU was not
-#: measured, so they may not accuse a machine.
-_UNMEASURED = {"cuda": ("conv2d.backward", "linalg"), "cpu": ()}  # type: Dict[str, Tuple[str, ...]]
-
-_QUICK_WORKLOADS = ("vit.bf16", "resnet.fp32")
-_WORKLOADS = ("vit.fp32", "vit.bf16", "resnet.fp32", "resnet.bf16")
-
-_QUICK_NUMERICS = (
-    "matmul.fp32",
-    "matmul.bf16",
-    "linear.bf16",
-    "conv2d",
-    "sdpa.math",
-    "sdpa.flash",
-    "reductions",
-    "random.cpu",
-    "random.device",
-)
-#: Measured to repeat: matmul, conv2d, reductions, random numbers. Expected: the others, which use
-#: no atomic additions; a first run that shows otherwise is a reason for another version.
-_NUMERICS = (
-    "matmul.fp64",
-    "matmul.fp32",
-    "matmul.bf16",
-    "matmul.fp16",
-    "linear.bf16",
-    "conv2d",
-    "conv2d.backward",
-    "sdpa.math",
-    "sdpa.flash",
-    "sdpa.efficient",
-    "sdpa.cudnn",
-    "reductions",
-    "pointwise",
-    "normalised",
-    "random.cpu",
-    "random.device",
-    "linalg",
-)
-
-#: Kernels that a kind of device never has; they are no members there.
-_NOT_ON = {"cpu": ("sdpa.efficient", "sdpa.cudnn"), "cuda": ()}  # type: Dict[str, Tuple[str, ...]]
 
 
 def _exercises(_kind: str) -> List[Probe]:
@@ -122,19 +52,30 @@ def _exercises(_kind: str) -> List[Probe]:
             must_repeat=True,
             depends_on=("settings",),
         )
-        for name in EXERCISES
+        for name in members.EXERCISES
     ]
 
 
 def _workload(kind: str, name: str) -> List[Probe]:
     family = name.split(".", maxsplit=1)[0]
     found = []
-    for part, layer in PARTS:
-        steady = part not in _UNSTEADY_PARTS
+    for part in members.parts(name):
+        layer = members.LAYER_OF[part]
+        steady = part not in members.UNSTEADY_PARTS
         if layer == NUMERICS:
-            steady = name not in _UNSTEADY_BITS[kind]
-        depends = _depends(kind, layer)
-        found.append(Probe(name + "." + part, name, part, layer, family, steady, depends))
+            steady = name not in members.UNSTEADY_BITS[kind]
+        found.append(
+            Probe(
+                name=name + "." + part,
+                group=name,
+                part=part,
+                layer=layer,
+                family=family,
+                must_repeat=steady,
+                depends_on=_depends(kind, layer),
+                optional=name in members.OPTIONAL,
+            )
+        )
     return found
 
 
@@ -149,20 +90,17 @@ def _depends(kind: str, layer: str) -> Tuple[str, ...]:
     return ("torch", "cuda", "cudnn", "cublas", "capability", "sm_count", "flags")
 
 
-def _numerics(kind: str, names: Tuple[str, ...]) -> List[Probe]:
-    return [
-        Probe(
-            "numerics." + name,
-            name,
-            "",
-            NUMERICS,
-            "numerics",
-            name not in _UNMEASURED[kind],
-            _depends(kind, NUMERICS),
-        )
-        for name in names
-        if name not in _NOT_ON[kind]
-    ]
+def _numerics(kind: str, name: str) -> Probe:
+    return Probe(
+        name="numerics." + name,
+        group=name,
+        part="",
+        layer=NUMERICS,
+        family="numerics",
+        must_repeat=name not in members.UNMEASURED[kind],
+        depends_on=_depends(kind, NUMERICS),
+        optional=name in members.OPTIONAL,
+    )
 
 
 def _context(_kind: str) -> List[Probe]:
@@ -179,24 +117,49 @@ def _context(_kind: str) -> List[Probe]:
     ]
 
 
-def _suite(name: str, workloads: Tuple[str, ...], numerics: Tuple[str, ...]) -> Suite:
+def call_probes(kind: str, target: str) -> List[Probe]:
+    """Return the probes of a user's own step, which belong to no suite."""
+    parts = ("tensors", "workspaces", "left", "peaks", "outputs")
+    layers = dict(members.LAYER_OF, left=TENSORS)
+    return [
+        Probe(
+            name="{}{}.{}".format(OWN_STEP, target, part),
+            group=target,
+            part=part,
+            layer=layers[part],
+            family="call",
+            must_repeat=part not in members.UNSTEADY_PARTS,
+            depends_on=_depends(kind, layers[part]),
+            optional=True,
+        )
+        for part in parts
+    ]
+
+
+def _suite(name: str, workloads: Names, numerics: Names) -> Suite:
     return Suite(
-        name,
-        VERSION,
-        {
-            kind: (
-                *_context(kind),
-                *_exercises(kind),
-                *(probe for workload in workloads for probe in _workload(kind, workload)),
-                *_numerics(kind, numerics),
-            )
-            for kind in KINDS
-        },
+        name, VERSION, {kind: tuple(_members(kind, workloads, numerics)) for kind in KINDS}
     )
 
 
-#: Every probe of `quick` is in `standard` with the same sizes, so the two can be compared.
+def _members(kind: str, workloads: Names, numerics: Names) -> List[Probe]:
+    absent = members.NOT_ON[kind]
+    return [
+        *_context(kind),
+        *_exercises(kind),
+        *(
+            probe
+            for workload in workloads
+            if workload not in absent
+            for probe in _workload(kind, workload)
+        ),
+        *(_numerics(kind, name) for name in numerics if name not in absent),
+    ]
+
+
+#: Every probe of a suite is in the next larger one with the same sizes, so they can be compared.
 SUITES: Dict[str, Suite] = {
-    "quick": _suite("quick", _QUICK_WORKLOADS, _QUICK_NUMERICS),
-    "standard": _suite("standard", _WORKLOADS, _NUMERICS),
+    "quick": _suite("quick", members.QUICK_WORKLOADS, members.QUICK_NUMERICS),
+    "standard": _suite("standard", members.WORKLOADS, members.ALL_NUMERICS),
+    "full": _suite("full", members.FULL_WORKLOADS, members.FULL_NUMERICS),
 }

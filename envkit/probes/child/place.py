@@ -109,4 +109,6 @@ def out_of_memory(torch: Any, error: BaseException) -> bool:
         known = getattr(root, "OutOfMemoryError", None)
         if isinstance(known, type) and isinstance(error, known):
             return True
-    return isinstance(error, RuntimeError) and "out of memory" in str(error)
+    # cuBLAS and cuDNN say CUBLAS_STATUS_ALLOC_FAILED and the like.
+    said = ("out of memory", "ALLOC_FAILED")
+    return isinstance(error, RuntimeError) and any(words in str(error) for words in said)

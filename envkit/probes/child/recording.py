@@ -7,7 +7,7 @@ results a little longer there.
 
 from __future__ import annotations
 
-from typing import Any, Callable, List, NamedTuple, Sequence, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple
 
 from . import streams
 from .place import Place, Unmet
@@ -15,9 +15,10 @@ from .place import Place, Unmet
 #: Entries of torch's ring buffer; a workload of the suites makes some thousands.
 MAX_ENTRIES = 1000000
 
-#: An allocation of this size marks the end of an operation in a watched CPU run: no tensor of the
-#: workloads has it.
+#: An allocation of this size marks the end of an operation in a watched CPU run, and one of the
+#: other size a moment that the work itself names: no tensor of the workloads has them.
 MARKER_BYTES = 99991
+MOMENT_BYTES = 99989
 
 _ACTIONS = {
     "alloc": streams.ALLOC,
@@ -37,20 +38,42 @@ class Watched(NamedTuple):
     is_tensor: List[bool]
 
 
-def record(place: Place, work: Callable[[], Any]) -> Tuple[streams.Stream, Any]:
-    """Run `work` and return the stream of its requests and what it returned.
+class Recorded(NamedTuple):
+    """What was asked for while some work was done."""
+
+    events: List[streams.Event]
+    """In the order in which they came."""
+    stream: streams.Stream
+    moments: Dict[str, int]
+    """Allocations and frees before each moment that the work named."""
+    result: Any
+    """What the work returned."""
+
+
+#: Something to do, told how to name a moment.
+Work = Callable[[Callable[[str], None]], Any]
+
+
+def record(place: Place, work: Work) -> Recorded:
+    """Run `work` and return what it asked of the allocator.
 
     Raises:
         Unrecorded: this torch has no way to record.
         Unmet: the recording is not whole.
 
     """
-    events, result = _events(place, work)
-    return streams.canonical(events), result
+    moments = _Moments(place)
+    events, result = _events(place, lambda: moments.run(work))
+    if not place.is_cuda:
+        events, _, moments.counts = _without_markers(events, MOMENT_BYTES)
+    counts = dict(zip(moments.names, moments.counts))
+    return Recorded(events, streams.canonical(events), counts, result)
 
 
-def watch(place: Place, work: Callable[[], Any]) -> Watched:
+def watch(place: Place, work: Work) -> Watched:
     """Run `work` under the dispatcher's eyes and return its stream with tensors marked.
+
+    The moments that it names are not counted.
 
     Raises:
         Unrecorded: this torch has no way to record, or none to watch the dispatcher.
@@ -58,13 +81,46 @@ def watch(place: Place, work: Callable[[], Any]) -> Watched:
 
     """
     eye = _Eye(place)
-    events, _ = _events(place, lambda: eye.run(work))
+    events, _ = _events(place, lambda: eye.run(lambda: work(_unheard)))
     if not place.is_cuda:
-        events, counts = _without_markers(events)
+        events, counts, _ = _without_markers(events, MARKER_BYTES)
         eye.counts = counts
     stream = streams.canonical(events)
     steps = list(zip(eye.counts, eye.results))
     return Watched(stream, streams.label(stream.addresses, steps, eye.before))
+
+
+def _unheard(_moment: str) -> None:
+    """Take no notice of a moment."""
+
+
+class _Moments:
+    """Notes how many requests were made before each moment that some work names."""
+
+    def __init__(self, place: Place) -> None:
+        self.names: List[str] = []
+        self.counts: List[int] = []
+        self._place = place
+        self._before = 0
+
+    def run(self, work: Work) -> Any:
+        """Run the work, recording already."""
+        if self._place.is_cuda:
+            self._before = sum(_made(self._place))
+        return work(self._note)
+
+    def _note(self, name: str) -> None:
+        self.names.append(name)
+        if self._place.is_cuda:
+            self.counts.append(sum(_made(self._place)) - self._before)
+        else:
+            self._place.torch.empty(MOMENT_BYTES, dtype=self._place.torch.uint8)
+
+
+def _made(place: Place) -> Tuple[int, int]:
+    """Return how many allocations and frees the CUDA allocator has made in this process."""
+    stats = place.torch.cuda.memory_stats_as_nested_dict(place.index)["allocation"]["all"]
+    return int(stats["allocated"]), int(stats["freed"])
 
 
 def _events(place: Place, work: Callable[[], Any]) -> Tuple[List[streams.Event], Any]:
@@ -120,8 +176,7 @@ def _cpu_events(place: Place, work: Callable[[], Any]) -> Tuple[List[streams.Eve
     profiler = place.api.attempt(lambda: profile(profile_memory=True))
     with _need(place, profiler) as running:
         result = work()
-    results = running.kineto_results
-    roots = _need(place, place.api.call(results, "experimental_event_tree"))
+    roots = _need(place, place.api.event_tree(running))
     found: List[Any] = []
     _collect(roots, found)
     found.sort(key=lambda pair: pair[0])
@@ -143,19 +198,21 @@ def _collect(roots: Sequence[Any], found: List[Any]) -> None:
 
 
 def _without_markers(
-    events: Sequence[streams.Event],
-) -> Tuple[List[streams.Event], List[int]]:
-    """Return the events less the markers, and the number of allocations before each marker."""
+    events: Sequence[streams.Event], marker_bytes: int
+) -> Tuple[List[streams.Event], List[int], List[int]]:
+    """Return the events less the markers; allocations, and requests, before each marker."""
     kept: List[streams.Event] = []
     counts: List[int] = []
+    requests: List[int] = []
     allocations = 0
     for event in events:
-        if event.nbytes != MARKER_BYTES:
+        if event.nbytes != marker_bytes:
             kept.append(event)
             allocations += event.kind == streams.ALLOC
         elif event.kind == streams.ALLOC:
             counts.append(allocations)
-    return kept, counts
+            requests.append(len(kept))
+    return kept, counts, requests
 
 
 # --- the dispatcher -------------------------------------------------------------------------------
@@ -174,9 +231,7 @@ class _Eye:
     def run(self, work: Callable[[], Any]) -> Any:
         """Run `work` with every operation noted."""
         place = self._place
-        mode = _need(
-            place, place.api.lookup(place.torch, "utils._python_dispatch.TorchDispatchMode")
-        )
+        mode = _need(place, place.api.dispatch_mode(place.torch))
         eye = self
 
         class Eye(mode):  # type: ignore[misc, valid-type]  # the class is torch's, known at run time
@@ -193,7 +248,7 @@ class _Eye:
                 return result
 
         if place.is_cuda:
-            self._offset = self._made()
+            self._offset = _made(place)[0]
         with Eye():
             return work()
 
@@ -203,14 +258,10 @@ class _Eye:
         self._storages(result, found)
         self.results.append(found)
         if self._place.is_cuda:
-            self.counts.append(self._made() - self._offset)
+            self.counts.append(_made(self._place)[0] - self._offset)
         else:
             torch = self._place.torch
             torch.empty(MARKER_BYTES, dtype=torch.uint8)
-
-    def _made(self) -> int:
-        stats = self._place.torch.cuda.memory_stats_as_nested_dict(self._place.index)
-        return int(stats["allocation"]["all"]["allocated"])
 
     def _storages(self, result: Any, found: List[int]) -> None:
         if isinstance(result, (list, tuple)):

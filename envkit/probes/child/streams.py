@@ -65,6 +65,47 @@ def canonical(events: Iterable[Event]) -> Stream:
     return builder.finish()
 
 
+def left_bytes(events: Iterable[Event], is_tensor: Sequence[bool]) -> int:
+    """Return the bytes of tensors that were taken and not given back.
+
+    What was taken before and is given back is subtracted: it held tensors, since workspaces do
+    not outlive a cleaned place. `is_tensor` has one entry for every allocation.
+    """
+    live: Dict[int, int] = {}
+    left = number = 0
+    for event in events:
+        if event.kind == ALLOC:
+            live[event.address] = event.nbytes * is_tensor[number]
+            left += live[event.address]
+            number += 1
+        elif event.kind == FREE:
+            left -= live.pop(event.address, event.nbytes)
+    return left
+
+
+def held_bytes(
+    events: Sequence[Event], is_tensor: Sequence[bool], moments: Sequence[int]
+) -> List[int]:
+    """Return the bytes of tensors that are held after each of some numbers of requests.
+
+    A request is an allocation or a free; `is_tensor` has one entry for every allocation.
+    """
+    live: Dict[int, int] = {}
+    after = [0]
+    number = 0
+    for event in events:
+        change = 0
+        if event.kind == ALLOC:
+            live[event.address] = change = event.nbytes * is_tensor[number]
+            number += 1
+        elif event.kind == FREE:
+            change = -live.pop(event.address, 0)
+        else:
+            continue
+        after.append(after[-1] + change)
+    return [after[moment] for moment in moments]
+
+
 class _Builder:
     def __init__(self) -> None:
         self._requests: List[int] = []

@@ -6,33 +6,40 @@ is pinned: flags, variables and allocator settings of the user act on the probes
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import sys
 import time
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set
 
+from . import challenge
+from .challenge import SEED, seed_from
 from .families import NEED_BYTES, measure_family, probe_event
 from .fork import run_jobs
 from .jobs import Job, Result
-from .membership import SUITES, Probe, Suite
+from .membership import SUITES, Probe, Suite, call_probes
 
-__all__ = ["SUITES", "run"]
+__all__ = ["SEED", "SUITES", "run"]
 
-#: Seed of everything random when there is no challenge: the first from the day of the first
-#: recording on whose random trace leaves no choice to addresses, by the model under 17 settings.
-SEED = 20261132
+#: The family of the user's own step.
+CALL = "call"
 
 #: A family takes a few seconds (1.1..1.3 s for a workload on an H200, FINGERPRINT.md); ten times
 #: and more of that is a hang. The request's own limit can be shorter.
 FAMILY_LIMIT_S = 120.0
+#: But a compiler takes its time: 66 s on two slow cores, torch 2.13.
+_LIMITS_S = {"compiled": 300.0, CALL: float("inf")}
 
-#: Share of the time that is kept for every round of families still to come.
+#: Share of the time left that is kept for every round of families still to come, and for all.
 KEPT_SHARE = 0.15
+MOST_KEPT_SHARE = 0.6
 
-#: The families that take longest first: the last one to start should be a short one.
-_ORDER = ("vit", "resnet", "numerics", "exercises")
+#: The families that take longest first: the last one to start should be a short one. Those that
+#: may lawfully be missing come at the end, where they cost no other its time.
+_ORDER = (
+    *("large", "vit", "options", "gpt", "resnet", "lifetimes", "numerics", "exercises"),
+    *("graphs", "quantised", "compiled"),
+)
 
 
 class Plan(NamedTuple):
@@ -44,6 +51,8 @@ class Plan(NamedTuple):
     seed: int
     memory_limit_bytes: Optional[int]
     """Device memory that one child may use, where the request bounds it."""
+    folder: str = ""
+    """Where the user's own step is imported from."""
 
     @property
     def kind(self) -> str:
@@ -70,7 +79,11 @@ def plan(request: Dict[str, Any]) -> Plan:
         raise ValueError(message)
     suite = SUITES[request["suite"]]
     device = request["device"]
-    members = suite.probes[device.split(":")[0]]
+    kind = device.split(":")[0]
+    members = [*suite.probes[kind], *challenge.probes(request.get("challenge"), kind)]
+    call = request.get("call") or {}
+    if call:
+        members += call_probes(kind, call["target"])
     wanted = request.get("probes")
     unknown = sorted(set(wanted or ()) - {probe.name for probe in members})
     if unknown:
@@ -82,23 +95,16 @@ def plan(request: Dict[str, Any]) -> Plan:
         [probe for probe in members if wanted is None or probe.name in wanted],
         seed_from(request.get("challenge")),
         request.get("memory_limit_bytes"),
+        call.get("folder", ""),
     )
 
 
-def seed_from(challenge: Optional[str]) -> int:
-    """Return the seed of inputs and traces: fixed, or made from a challenge."""
-    if challenge is None:
-        return SEED
-    return int(hashlib.sha256(challenge.encode("utf-8")).hexdigest()[:8], 16)
-
-
-def run(request: Dict[str, Any], emit: Any, api: Any, beside: Sequence[Job] = ()) -> None:
+def run(request: Dict[str, Any], emit: Any, beside: Sequence[Job] = ()) -> None:
     """Run a suite and emit its `probe`, `confound` and `progress` events.
 
-    Every probe of the plan gets exactly one event, whatever becomes of its family. `api` is the
-    module torch_api (the children import it themselves). The jobs `beside` start with the families.
+    Every probe of the plan gets exactly one event, whatever becomes of its family. The jobs
+    `beside` start with the families.
     """
-    del api
     wanted = plan(request)
     emit(
         "suite",
@@ -147,8 +153,7 @@ class _Runner:
         self._request = request
         self._tally = Tally(emit, len(wanted.probes))
         # What is left of the limit of all; the margin is for ending children and the last lines.
-        self._time_limit_s = 0.8 * float(request["time_limit_s"])
-        self._deadline = time.monotonic() + self._time_limit_s
+        self._deadline = time.monotonic() + 0.8 * float(request["time_limit_s"])
         self._families = wanted.families()
 
     def run(self, beside: Sequence[Job]) -> None:
@@ -160,6 +165,8 @@ class _Runner:
         if self._plan.kind == "cuda":
             families = [name for name in families if self._fits(name, free)]
         self._measure(families, self._at_once(families, free), beside)
+        # The user's own step alone and last: nobody knows what it takes.
+        self._measure([CALL], 1)
 
     def _fits(self, family: str, free: Optional[int]) -> bool:
         """Whether a family has the memory that it may need; if not, its probes are reported."""
@@ -169,7 +176,8 @@ class _Runner:
         text = "needs up to {} bytes of device memory and may have {}"
         reason = text.format(NEED_BYTES[family], min(limits))
         for probe in self._families[family]:
-            self._tally("probe", **probe_event(probe, 0.0, failed=reason))
+            lack = "not_run" if probe.optional else "failed"
+            self._tally("probe", **probe_event(probe, 0.0, **{lack: reason}))
         return False
 
     def _at_once(self, families: Sequence[str], free: Optional[int]) -> int:
@@ -193,9 +201,13 @@ class _Runner:
         for first in range(0, len(present), at_once):
             chosen = present[first : first + at_once]
             later = -(-len(present[first + at_once :]) // at_once)
+            later += CALL in self._families and chosen != [CALL]
             left_s = self._deadline - time.monotonic()
-            limit_s = max(1.0, left_s - later * KEPT_SHARE * self._time_limit_s)
-            jobs = [self._job(name, min(FAMILY_LIMIT_S, limit_s)) for name in chosen]
+            limit_s = max(1.0, left_s * (1 - min(MOST_KEPT_SHARE, later * KEPT_SHARE)))
+            jobs = [
+                self._job(name, min(_LIMITS_S.get(name, FAMILY_LIMIT_S), limit_s))
+                for name in chosen
+            ]
             together = at_once + len(beside)
             ended = run_jobs([*jobs, *beside], self._tally, self._request, together)
             for name, result in zip(chosen, ended):
@@ -217,6 +229,7 @@ class _Runner:
             "family": family,
             "device": self._plan.device,
             "seed": self._plan.seed,
+            "folder": self._plan.folder,
             "probes": [list(probe) for probe in self._families[family]],
         }
         return Job(family, measure_family, args, limit_s)

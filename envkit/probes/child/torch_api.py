@@ -213,6 +213,36 @@ def set_preferred_library(torch: Any, kind: str, name: str) -> "Union[bool, Miss
     return done if isinstance(done, Missing) else True
 
 
+# --- devices, kernels and the profiler -----------------------------------------------------------
+
+
+def arch_flags(torch: Any) -> Any:
+    """Return the architectures of the build in one text; unlike get_arch_list it asks no device."""
+    return call(torch, "_C._cuda_getArchFlags")
+
+
+def keep_busy(torch: Any, cycles: int) -> "Union[bool, Missing]":
+    """Keep the current stream busy for some clock cycles."""
+    done = call(torch, "cuda._sleep", cycles)
+    return done if isinstance(done, Missing) else True
+
+
+def profiler_is_on(torch: Any) -> bool:
+    """Whether torch's own profiler is running; a version answers in one of two places."""
+    places = ("_C._autograd._profiler_enabled", "autograd._profiler_enabled")
+    return any(call(torch, place) is True for place in places)
+
+
+def dispatch_mode(torch: Any) -> Any:
+    """Return the class whose instances see every operation that torch carries out."""
+    return lookup(torch, "utils._python_dispatch.TorchDispatchMode")
+
+
+def event_tree(profiler: Any) -> Any:
+    """Return the roots of what torch's profiler recorded; only these tell addresses."""
+    return call(profiler, "kineto_results.experimental_event_tree")
+
+
 # --- CUDA's state in this process -----------------------------------------------------------------
 
 

@@ -10,7 +10,15 @@ from typing import Any, Optional
 from .flags import read_flags
 from .protocol import Emitter
 from .states import absent, not_applicable, plain, unreadable
-from .torch_api import Missing, attempt, call, cudnn_compiled, lookup, nccl_version
+from .torch_api import (
+    Missing,
+    arch_flags,
+    attempt,
+    call,
+    cudnn_compiled,
+    lookup,
+    nccl_version,
+)
 
 MAX_TEXT_CHARS = 4000
 CPU_BUILD = "this torch is built without CUDA"
@@ -99,8 +107,7 @@ def _toolkit(torch: Any, name: str, without: str) -> Any:
 
 
 def _arch_list(torch: Any) -> Any:
-    # torch.cuda.get_arch_list() asks for devices first; the private one only reads a constant.
-    flags = call(torch, "_C._cuda_getArchFlags")
+    flags = arch_flags(torch)
     return flags.split() if isinstance(flags, str) else plain(_not_text(flags))
 
 

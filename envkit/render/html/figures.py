@@ -57,7 +57,7 @@ def workload_drawing(memory: WorkloadMemory, number: int) -> Drawing | None:
         x_label="requests to the allocator, in order",
         marks=[Mark(x=curve.peak_at, label=f"peak {short_bytes(peak)}")],
     )
-    return _drawing(step_chart(chart), _caption(memory, peak))
+    return drawing(step_chart(chart), _caption(memory, peak))
 
 
 def _caption(memory: WorkloadMemory, peak: int) -> str:
@@ -100,7 +100,7 @@ def overlaid_drawing(
     caption = f"{name}: allocated and reserved over the step, on both machines."
     if alike:
         caption += " The curves are the same at every request, so they lie on each other."
-    return _drawing(step_chart(chart), caption)
+    return drawing(step_chart(chart), caption)
 
 
 def checkerboard_drawings(fingerprint: Fingerprint) -> tuple[Drawing, ...]:
@@ -134,7 +134,7 @@ def _moment(moment: Moment, number: int, row_bytes: int) -> Drawing:
         description=description,
         row_bytes=row_bytes or None,
     )
-    return _drawing(figure, description)
+    return drawing(figure, description)
 
 
 def _blocks(segment: Segment) -> Iterator[tuple[int, bool]]:
@@ -142,7 +142,8 @@ def _blocks(segment: Segment) -> Iterator[tuple[int, bool]]:
         yield block["size"], block["state"] != "inactive"
 
 
-def _drawing(figure: Figure, caption: str) -> Drawing:
+def drawing(figure: Figure, caption: str) -> Drawing:
+    """Make a figure one of a page, with the sentence below it."""
     # The figures escape every text that they are given (envkit.render.svg.markup).
     svg = Markup(figure.svg())  # noqa: S704
     return Drawing(title=figure.title, svg=svg, caption=caption)

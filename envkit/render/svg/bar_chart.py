@@ -13,7 +13,7 @@ from envkit.render.svg.scale import Scale, short_bytes
 from envkit.render.svg.step_chart import shortened
 
 _LEFT: Final = 330
-_RIGHT: Final = WIDTH - 110
+_RIGHT: Final = WIDTH - 170
 _TOP: Final = 36
 _ROW: Final = 22
 

@@ -67,7 +67,7 @@ def segment_map(
     per_row = row_bytes or bytes_of_row(total)
     pixel = per_row / _COLUMNS
     rows = max(1, -(-total // per_row))
-    shades = _shades(ordered, pixel)
+    shades = _shades(ordered, per_row)
     body = join(
         element("text", title, x=_LEFT, y=20, class_="head"),
         _key(per_row),
@@ -84,20 +84,17 @@ def bytes_of_row(total: int) -> int:
     return max(1, -(-total // ROWS))
 
 
-def _shades(segments: Sequence[MapSegment], pixel: float) -> list[Shade]:
+def _shades(segments: Sequence[MapSegment], per_row: int) -> list[Shade]:
     """Return for each pixel whether what falls into it is used, free, or some of both."""
-    used: list[float] = []
-    filled: list[float] = []
-    at = 0.0
+    total = sum(segment.size_bytes for segment in segments)
+    used = [0.0] * -(-total * _COLUMNS // per_row)
+    filled = used.copy()
+    done = 0
     for size, is_used in (block for segment in segments for block in segment.blocks):
-        end = at + size / pixel
-        while len(used) < end:
-            used.append(0.0)
-            filled.append(0.0)
-        for column, share in _columns(at, end):
+        begin, done = done, done + size
+        for column, share in _columns(begin * _COLUMNS / per_row, done * _COLUMNS / per_row):
             filled[column] += share
             used[column] += share if is_used else 0
-        at = end
     return [_shade(part / all_ if all_ else 0) for part, all_ in zip(used, filled, strict=True)]
 
 
@@ -148,7 +145,7 @@ def _edges(segments: Sequence[MapSegment], pixel: float) -> Markup:
         width = segment.size_bytes / pixel
         at += width
         if width >= 3:  # noqa: PLR2004
-            row, column = divmod(at, _COLUMNS)
+            row, column = divmod(at - 0.01, _COLUMNS)  # at the end of its row, not before the next
             path.append(f"M{number(_LEFT + column)} {_TOP + _ROW * int(row) - 1}v{_HEIGHT + 2}")
     return element("path", d="".join(path), class_="edge")
 

@@ -13,7 +13,9 @@ from envkit.render.svg.markup import Markup, element, join, number
 from envkit.render.svg.scale import Scale, byte_ticks, count_ticks, short_bytes, short_count
 
 #: Place of the plot in the figure, in pixels.
-LEFT, RIGHT, TOP = 76, WIDTH - 16, 64
+LEFT, RIGHT = 76, WIDTH - 16
+_TOP: Final = 46  # and the legend's rows
+_LEGEND_ROW: Final = 18
 _PLOT_HEIGHT: Final = 260
 _BELOW: Final = 44
 _STYLES: Final = 6
@@ -56,21 +58,24 @@ class StepChart(msgspec.Struct, frozen=True, kw_only=True):
 def step_chart(chart: StepChart) -> Figure:
     """Draw it; lines are thinned to what can be seen, peaks stay."""
     xs = [x for line in chart.lines if line.ys for x in _ends(line)]
+    xs += [mark.x for mark in chart.marks]
     highest = max((max(line.ys) for line in chart.lines if line.ys), default=0)
     if chart.limit is not None:
         highest = max(highest, chart.limit[0])
     ticks = byte_ticks(highest)
-    bottom = TOP + _PLOT_HEIGHT
+    legend = _legend(chart.lines)
+    top = _TOP + _LEGEND_ROW * len(legend)
+    bottom = top + _PLOT_HEIGHT
     x = Scale(low=min(xs, default=0), high=max(xs, default=1), start=LEFT, end=RIGHT)
-    y = Scale(low=0, high=ticks[-1], start=bottom, end=TOP)
+    y = Scale(low=0, high=ticks[-1], start=bottom, end=top)
     body = join(
         element("text", chart.title, x=LEFT, y=20, class_="head"),
-        _legend(chart.lines),
+        *legend,
         *(_level(y(tick), chart.y_label(tick)) for tick in ticks),
         *(_tick(x(tick), bottom, short_count(tick)) for tick in count_ticks(x.low, x.high)),
         element("text", chart.x_label, x=RIGHT, y=bottom + 34, class_="soft end"),
         *(_line(line, at, x, y) for at, line in enumerate(chart.lines) if line.ys),
-        *(_mark(mark, at, x) for at, mark in enumerate(chart.marks)),
+        *(_mark(mark, at, x, y) for at, mark in enumerate(chart.marks)),
         _limit(chart.limit, y) if chart.limit else Markup(),
     )
     return Figure(
@@ -113,16 +118,22 @@ def _line(line: Line, at: int, x: Scale, y: Scale) -> Markup:
     return element("path", name, d=path, class_=f"line s{at % _STYLES}")
 
 
-def _legend(lines: Sequence[Line]) -> Markup:
-    left, parts = float(LEFT), []
+def _legend(lines: Sequence[Line]) -> list[Markup]:
+    """Return the rows."""
+    rows: list[list[str]] = []
+    left = float(WIDTH)
     for at, line in enumerate(lines):
         name = shortened(line.name)
-        parts += [
-            element("path", d=f"M{number(left)} 40h26", class_=f"line s{at % _STYLES}"),
-            element("text", name, x=left + 32, y=44),
+        if left + 32 + len(name) * _CHARACTER > RIGHT:
+            rows.append([])
+            left = LEFT
+        y = 40 + _LEGEND_ROW * (len(rows) - 1)
+        rows[-1] += [
+            element("path", d=f"M{number(left)} {y}h26", class_=f"line s{at % _STYLES}"),
+            element("text", name, x=left + 32, y=y + 4),
         ]
         left += 32 + len(name) * _CHARACTER + 20
-    return join(*parts)
+    return [join(*row) for row in rows]
 
 
 def _level(y: float, label: str) -> Markup:
@@ -139,17 +150,17 @@ def _tick(x: float, bottom: int, label: str) -> Markup:
     )
 
 
-def _mark(mark: Mark, at: int, x: Scale) -> Markup:
+def _mark(mark: Mark, at: int, x: Scale, y: Scale) -> Markup:
     place = x(mark.x)
     to_the_left = place > (LEFT + RIGHT) / 2
     kind = "bad" if mark.is_bad else "mark"
     return join(
-        element("path", d=f"M{number(place)} {TOP}v{_PLOT_HEIGHT}", class_=kind),
+        element("path", d=f"M{number(place)} {number(y.end)}V{number(y.start)}", class_=kind),
         element(
             "text",
             shortened(mark.label, 60),
             x=place - 5 if to_the_left else place + 5,
-            y=TOP + _PLOT_HEIGHT - 8 - 16 * (at % 6),
+            y=y.start - 8 - 16 * (at % 6),
             class_=("bad " if mark.is_bad else "") + ("end" if to_the_left else ""),
         ),
     )

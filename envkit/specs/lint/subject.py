@@ -9,9 +9,9 @@ from typing import Final, Literal
 
 import msgspec
 
+from envkit.model.conda_channel import channel_name
 from envkit.model.conda_version import Bounds, parse_constraint
 from envkit.model.environment_spec import CondaDependency, EnvironmentSpec
-from envkit.model.match_spec import channel_name
 
 #: Where a torch comes from; None where the order of the channels does not settle it.
 Origin = Literal["pytorch", "conda-forge", "defaults", "pypi"]

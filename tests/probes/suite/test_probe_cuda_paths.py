@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 from collections.abc import Callable
@@ -30,7 +31,7 @@ class Found(dict[str, Any]):
 
 def measure(child: Child, family: str, place: Any, name: str) -> Found:
     found = Found()
-    child(f"{family}.probes").measure(place, name, child("suite").SEED, found)
+    child(f"{family}.probes").measure(place, name, child("challenge").SEED, found)
     return found
 
 
@@ -38,7 +39,7 @@ def measure(child: Child, family: str, place: Any, name: str) -> Found:
 def small(child: Child, monkeypatch: pytest.MonkeyPatch, torch: Any) -> None:
     """Workloads small enough for the fake device."""
     del torch
-    training = child("workloads.training")
+    training = child("workloads.catalogue")
     monkeypatch.setitem(training.WORKLOADS, "cuda", training.WORKLOADS["cpu"])
 
 
@@ -122,6 +123,88 @@ def test_a_workload_gives_all_its_parts_twice_alike(child: Child, place: Any, na
         first, second = part["runs"]
         assert first == second
     json.dumps(found)
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("gpt.bf16", "options.fp16", "options.accumulation", "options.checkpointing"),
+        *("options.channels_last", "options.inference", "options.zeroed_gradients"),
+        *("lifetimes.leak", "lifetimes.optimizer", "lifetimes.moved"),
+    ],
+)
+def test_every_workload_gives_the_parts_that_its_suite_promises(
+    child: Child, place: Any, name: str
+) -> None:
+    found = measure(child, "workloads", place, name)
+    assert {*found} - {"held"} == {*child("members").parts(name)} - {"held"}
+    assert ("held" in found) == name.startswith("lifetimes")
+    for part in found.values():
+        assert part["runs"][0] == part["runs"][1]
+
+
+@pytest.mark.usefixtures("small")
+def test_every_step_leaks_the_same_bytes(child: Child, place: Any) -> None:
+    held = measure(child, "workloads", place, "lifetimes.leak")["held"]["runs"][0]
+    before, *after = held.values()
+    steps = [later - earlier for earlier, later in itertools.pairwise(after)]
+    assert steps[0] == steps[1] > 0
+    # The first step makes gradients and the optimizer's states as well; those stay.
+    assert after[0] - before > steps[0]
+
+
+@pytest.mark.usefixtures("small")
+def test_the_first_update_makes_the_optimizer_s_states(child: Child, place: Any) -> None:
+    held = measure(child, "workloads", place, "lifetimes.optimizer")["held"]["runs"][0]
+    model = held["model_bytes"]
+    # Two moments of every parameter.
+    assert held["update_1_bytes"] - held["gradients_1_bytes"] == 2 * model
+    assert held["update_2_bytes"] == held["gradients_2_bytes"]
+    assert held["dropped_1_bytes"] == held["dropped_2_bytes"] == 3 * model + 4  # the loss
+
+
+@pytest.mark.usefixtures("small")
+def test_a_moved_model_gives_the_same_outputs(child: Child, place: Any) -> None:
+    found = measure(child, "workloads", place, "lifetimes.moved")
+    assert found["outputs"]["runs"][0]["same_as_before"] is True
+    assert [*found["held"]["runs"][0]] == ["here_bytes", "moved_to_cpu_bytes", "moved_back_bytes"]
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("graphs.gpt", "a CUDA graph does not run here"),
+        ("compiled.gpt", "torch.compile does not run here: RuntimeError: no compiler"),
+        ("quantised.vit", "torchao is not installed"),
+    ],
+)
+def test_what_is_not_there_gives_no_value(
+    child: Child, place: Any, monkeypatch: pytest.MonkeyPatch, *, name: str, why: str
+) -> None:
+    def no_compiler(_model: Any) -> None:
+        message = "no compiler"
+        raise RuntimeError(message)
+
+    monkeypatch.setattr(child("workloads.extensions").torch, "compile", no_compiler)
+    monkeypatch.setattr(
+        child("workloads.extensions").importlib.util, "find_spec", lambda _name: None
+    )
+    with pytest.raises(child("place").Unmet, match=why):
+        measure(child, "workloads", place, name)
+
+
+@pytest.mark.usefixtures("small")
+def test_a_stream_that_cannot_be_split_is_reported_whole(
+    child: Child, place: Any, monkeypatch: pytest.MonkeyPatch, torch: Any
+) -> None:
+    monkeypatch.setattr(torch, "compile", lambda model: model)
+    found = measure(child, "workloads", place, "compiled.gpt")
+    assert {*found} == {*child("members").parts("compiled.gpt")}
+    requests = found["requests"]["runs"][0]["requests"]
+    assert 33554432 in requests
+    assert 128 * 32 * 4 in requests  # the embedding
 
 
 @pytest.mark.usefixtures("small")
@@ -284,6 +367,26 @@ def test_numerics_run_on_the_device(child: Child, place: Any, monkeypatch: Any) 
     found = measure(child, "numerics", place, "matmul.bf16")[""]
     assert found["runs"][0] == found["runs"][1]
     assert found["runs"][0]["product"]["dtype"] == "bfloat16"
+
+
+@pytest.mark.parametrize("capability", [(7, 5), (8, 0)])
+def test_tf32_is_allowed_for_its_probe_alone(
+    child: Child, place: Any, monkeypatch: Any, torch: Any, *, capability: tuple[int, int]
+) -> None:
+    monkeypatch.setitem(child("numerics.operations").SIDE, "cuda", 64)
+    monkeypatch.setattr(
+        type(place.torch.cuda),
+        "get_device_capability",
+        lambda _self, _index: capability,
+        raising=False,
+    )
+    before = torch.backends.cuda.matmul.allow_tf32
+    if capability < (8, 0):
+        with pytest.raises(child("place").Unmet, match="no TF32"):
+            measure(child, "numerics", place, "matmul.tf32")
+    else:
+        assert measure(child, "numerics", place, "matmul.tf32")[""]["runs"][0]["product"]
+    assert torch.backends.cuda.matmul.allow_tf32 is before
 
 
 def test_a_backend_that_does_not_run_gives_no_value(child: Child, place: Any) -> None:

@@ -60,8 +60,8 @@ def walk(operations: Any, model: Any, allocator: Any, steps: Any) -> Any:
 
 
 def test_the_suite_has_exactly_these_exercises(catalogue: Any, child: Any) -> None:
-    assert tuple(catalogue.EXERCISES) == NAMES == child("membership").EXERCISES
-    assert child("suite").SEED == SEED
+    assert tuple(catalogue.EXERCISES) == NAMES == child("members").EXERCISES
+    assert child("challenge").SEED == SEED
 
 
 @pytest.mark.parametrize("case", [(name, conf) for name in NAMES for conf in SETTINGS])

@@ -12,38 +12,12 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from suite_run import run
 
 import envkit
 
-START = Path(envkit.__file__).parent / "probes" / "child" / "start.py"
-
 Child = Callable[[str], ModuleType]
 Event = dict[str, Any]
-
-
-def run(folder: Path, *, threads: int = 1, **wanted: Any) -> list[Event]:
-    request = {
-        "protocol": 1,
-        "tasks": ["fingerprint"],
-        "device": "cpu",
-        "suite": "quick",
-        "set": {},
-        "challenge": None,
-        "probes": None,
-        "memory_limit_bytes": None,
-        "time_limit_s": 300.0,
-        **wanted,
-    }
-    done = subprocess.run(
-        [sys.executable, "-B", str(START)],
-        input=json.dumps(request).encode(),
-        capture_output=True,
-        cwd=folder,
-        env={**os.environ, "OMP_NUM_THREADS": str(threads)},
-        timeout=320,
-        check=True,
-    )
-    return [json.loads(line) for line in done.stdout.splitlines() if line]
 
 
 def probes(events: list[Event]) -> dict[str, Event]:
@@ -169,7 +143,7 @@ def run_here(
     monkeypatch.setattr(suite, "run_jobs", run_jobs)
     emit = Emit()
     request = {"suite": "quick", "device": "cuda:0", "time_limit_s": 60.0, **wanted}
-    suite.run(request, emit, child("torch_api"))
+    suite.run(request, emit)
     return probes(emit.events), rounds
 
 
@@ -212,6 +186,29 @@ def test_a_family_that_does_not_fit_has_failed(
     # Not `not_run`: what does not fit was wanted, and a verdict without it is incomplete.
     assert found["resnet.fp32.tensors"]["status"] == "failed"
     assert "may have 2684354560" in found["resnet.fp32.tensors"]["reason"]
+
+
+def test_what_may_be_missing_and_does_not_fit_is_not_run(
+    child: Child, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("gpt", "options", "lifetimes", "compiled", "graphs", "quantised")
+    others = {name: ended(child, "finished", value={}) for name in names}
+    answers = families(child, 6 << 30, **others)
+    found, rounds = run_here(child, monkeypatch, answers, suite="full")
+    assert not any("large" in together for together in rounds)
+    assert found["large.vit.tensors"]["status"] == "not_run"
+    assert "needs up to 10000000000 bytes" in found["large.vit.tensors"]["reason"]
+    assert rounds[-1][-1] == "compiled"
+
+
+def test_the_user_s_step_comes_last_and_alone(
+    child: Child, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = families(child, 64 << 30, call=ended(child, "timed_out", reason="no end"))
+    call = {"target": "train:step", "folder": "/nowhere"}
+    found, rounds = run_here(child, monkeypatch, answers, call=call)
+    assert rounds[-1] == ["call"]
+    assert "no end" in found["call.train:step.tensors"]["reason"]
 
 
 def test_the_request_can_bound_the_memory_of_a_child(

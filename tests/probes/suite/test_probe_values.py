@@ -17,14 +17,15 @@ Child = Callable[[str], ModuleType]
 
 
 @pytest.mark.parametrize("kind", ["cpu", "cuda"])
-def test_quick_is_a_part_of_standard(child: Child, kind: str) -> None:
+def test_a_suite_is_a_part_of_the_next_larger_one(child: Child, kind: str) -> None:
     suites = child("membership").SUITES
-    assert set(suites["quick"].probes[kind]) < set(suites["standard"].probes[kind])
+    quick, standard, full = (set(suites[name].probes[kind]) for name in suites)
+    assert quick < standard < full
 
 
 @pytest.mark.parametrize("kind", ["cpu", "cuda"])
 def test_names_are_unique(child: Child, kind: str) -> None:
-    names = [probe.name for probe in child("membership").SUITES["standard"].probes[kind]]
+    names = [probe.name for probe in child("membership").SUITES["full"].probes[kind]]
     assert len(names) == len(set(names))
 
 
@@ -32,8 +33,19 @@ def test_what_need_not_repeat_on_a_gpu_is_fixed(child: Child) -> None:
     members = child("membership").SUITES["standard"].probes["cuda"]
     assert sorted(probe.name for probe in members if not probe.must_repeat) == [
         "context.memory",
+        "gpt.bf16.peaks",
+        "lifetimes.leak.peaks",
+        "lifetimes.moved.peaks",
+        "lifetimes.optimizer.peaks",
         "numerics.conv2d.backward",
         "numerics.linalg",
+        "numerics.linalg.fp32",
+        "numerics.sdpa.math.backward",
+        "options.accumulation.peaks",
+        "options.channels_last.peaks",
+        "options.checkpointing.peaks",
+        "options.fp16.peaks",
+        "options.inference.peaks",
         "resnet.bf16.peaks",
         "resnet.fp32.peaks",
         "vit.bf16.peaks",
@@ -43,14 +55,28 @@ def test_what_need_not_repeat_on_a_gpu_is_fixed(child: Child) -> None:
     ]
 
 
+@pytest.mark.parametrize("kind", ["cpu", "cuda"])
+def test_only_the_full_suite_has_members_that_may_be_missing(child: Child, kind: str) -> None:
+    suites = child("membership").SUITES
+    assert not [
+        p for name in ("quick", "standard") for p in suites[name].probes[kind] if p.optional
+    ]
+    optional = {p.group for p in suites["full"].probes[kind] if p.optional}
+    assert optional >= {"compiled.gpt", "quantised.vit"}
+
+
 def test_every_member_can_be_measured(child: Child, torch: Any) -> None:
     del torch
     operations = child("numerics.operations").OPERATIONS
-    workloads = child("workloads.training").WORKLOADS
+    workloads = child("workloads.catalogue").WORKLOADS
+    recipes = child("workloads.recipes").RECIPES
     exercises = child("exercises.catalogue").EXERCISES
-    for kind, members in child("membership").SUITES["standard"].probes.items():
+    families, order = child("families").NEED_BYTES, child("suite")._ORDER
+    for kind, members in child("membership").SUITES["full"].probes.items():
         known = {*operations, *workloads[kind], *exercises, "memory"}
         assert {probe.group for probe in members} <= known
+        assert {workload.recipe for workload in workloads[kind].values()} <= {*recipes}
+        assert {probe.family for probe in members} <= {*order, "context"} & {*families}
 
 
 # --- repetition -----------------------------------------------------------------------------------
@@ -209,11 +235,18 @@ def test_the_optimizers_step_as_torch_s_classes_do(child: Child, torch: Any, nam
     assert torch.equal(*weights)
 
 
-def test_training_is_the_same_twice_and_learns(child: Child, torch: Any) -> None:
-    training = child("workloads.training")
+def test_training_is_the_same_twice_and_another_one_with_another_seed(
+    child: Child, torch: Any
+) -> None:
+    catalogue = child("workloads.catalogue")
     place = child("place").Place(torch, child("torch_api"), "cpu")
-    workload = training.WORKLOADS["cpu"]["resnet.fp32"]
-    first, second = (training.train(place, workload, 3) for _ in range(2))
-    assert first.losses == second.losses
-    assert first.weights() == second.weights()
-    assert first.weights() != training.train(place, workload, 4).weights()
+    workload = catalogue.WORKLOADS["cpu"]["resnet.fp32"]
+
+    def values(seed: int) -> dict[str, Any]:
+        bits = catalogue.carry_out(place, workload, seed, lambda _moment: None)
+        return {part: value() for part, value in bits.items()}
+
+    first = values(3)
+    assert set(first) == {"losses", "weights"}
+    assert values(3) == first
+    assert values(4)["weights"] != first["weights"]

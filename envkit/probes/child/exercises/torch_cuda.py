@@ -81,7 +81,7 @@ class TorchAllocator:
         if index in self._asleep:
             return
         with self._cuda.stream(self._stream(index)):
-            done = self._place.api.call(self._place.torch, "cuda._sleep", SLEEP_CYCLES)
+            done = self._place.api.keep_busy(self._place.torch, SLEEP_CYCLES)
         if isinstance(done, self._place.api.Missing):
             message = "a stream cannot be kept busy: {}".format(done.reason)
             raise Unmet(message)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Tuple
+from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 from torch.nn import functional
 
+from .. import challenge
 from ..place import Place, Unmet
 from .inputs import pattern
 
@@ -13,6 +14,9 @@ Outputs = Dict[str, Any]
 
 #: Side of square matrices, by device kind.
 SIDE = {"cpu": 128, "cuda": 1024}
+
+#: Ampere.
+FIRST_WITH_TF32 = (8, 0)
 
 
 def _matmul(dtype_name: str) -> Callable[[Place, int], Outputs]:
@@ -26,6 +30,43 @@ def _matmul(dtype_name: str) -> Callable[[Place, int], Outputs]:
     return run
 
 
+def _tf32(place: Place, seed: int) -> Outputs:
+    """Multiply with TF32 allowed: the one switch that is set for a probe, and put back."""
+    if place.torch.cuda.get_device_capability(place.index) < FIRST_WITH_TF32:
+        message = "this GPU has no TF32"
+        raise Unmet(message)
+    matmul = place.torch.backends.cuda.matmul
+    # torch 2.9 and later refuse the old switch where the new one was used.
+    before = place.api.attempt(lambda: matmul.allow_tf32)
+    if isinstance(before, place.api.Missing):
+        message = "whether TF32 is allowed cannot be read: {}".format(before.reason)
+        raise Unmet(message)
+    matmul.allow_tf32 = True
+    try:
+        return _matmul("float32")(place, seed)
+    finally:
+        matmul.allow_tf32 = before
+
+
+def _batched(place: Place, seed: int) -> Outputs:
+    side = SIDE[place.kind] // 8
+    left, right = (pattern(place, (8, side, side), seed + index) for index in range(2))
+    return {"product": place.torch.bmm(left, right)}
+
+
+def _int8(place: Place, seed: int) -> Outputs:
+    side = SIDE[place.kind]
+    left, right = (
+        (pattern(place, (side, side), seed + index) * 127).round().to(place.torch.int8)
+        for index in range(2)
+    )
+    product = place.api.call(place.torch, "_int_mm", left, right)
+    if isinstance(product, place.api.Missing):
+        message = "int8 products do not run here: {}".format(product.reason)
+        raise Unmet(message)
+    return {"product": product}
+
+
 def _linear(place: Place, seed: int) -> Outputs:
     dtype = place.torch.bfloat16
     side = SIDE[place.kind]
@@ -34,15 +75,18 @@ def _linear(place: Place, seed: int) -> Outputs:
     return {"out": functional.linear(left, weight, pattern(place, (side,), seed + 2, dtype))}
 
 
-def _images(place: Place, seed: int) -> Tuple[Any, Any]:
+def _images(place: Place, seed: int, dtype: Any = None) -> Tuple[Any, Any]:
     size, channels = (16, 8) if place.kind == "cpu" else (56, 64)
-    images = pattern(place, (4, channels, size, size), seed)
-    return images, pattern(place, (channels, channels, 3, 3), seed + 1)
+    images = pattern(place, (4, channels, size, size), seed, dtype)
+    return images, pattern(place, (channels, channels, 3, 3), seed + 1, dtype)
 
 
-def _conv(place: Place, seed: int) -> Outputs:
-    images, weight = _images(place, seed)
-    return {"out": functional.conv2d(images, weight, padding=1)}
+def _conv(dtype_name: str) -> Callable[[Place, int], Outputs]:
+    def run(place: Place, seed: int) -> Outputs:
+        images, weight = _images(place, seed, getattr(place.torch, dtype_name))
+        return {"out": functional.conv2d(images, weight, padding=1)}
+
+    return run
 
 
 def _conv_backward(place: Place, seed: int) -> Outputs:
@@ -52,7 +96,9 @@ def _conv_backward(place: Place, seed: int) -> Outputs:
     return {"images": images.grad, "weight": weight.grad}
 
 
-def _attention(backend: str) -> Callable[[Place, int], Outputs]:
+def _attention(
+    backend: str, *, causal: bool = False, backward: bool = False
+) -> Callable[[Place, int], Outputs]:
     def run(place: Place, seed: int) -> Outputs:
         torch = place.torch
         kernel = place.api.attempt(lambda: _backend(backend))
@@ -61,14 +107,12 @@ def _attention(backend: str) -> Callable[[Place, int], Outputs]:
             raise Unmet(message)
         tokens = 32 if place.kind == "cpu" else 256
         dtype = torch.float32 if place.kind == "cpu" else torch.bfloat16
-        query, key, value = (
-            pattern(place, (2, 4, tokens, 64), seed + index, dtype) for index in range(3)
-        )
-        out = place.api.attempt(lambda: _attend(kernel, query, key, value))
+        inputs = [pattern(place, (2, 4, tokens, 64), seed + index, dtype) for index in range(3)]
+        out = place.api.attempt(lambda: _attend(kernel, inputs, causal=causal, backward=backward))
         if isinstance(out, place.api.Missing):
             message = "the backend does not run here: {}".format(out.reason)
             raise Unmet(message)
-        return {"out": out}
+        return out  # type: ignore[no-any-return]
 
     return run
 
@@ -81,9 +125,14 @@ def _backend(name: str) -> Any:
     return lambda: sdpa_kernel(backend)
 
 
-def _attend(kernel: Any, query: Any, key: Any, value: Any) -> Any:
+def _attend(kernel: Any, inputs: Sequence[Any], *, causal: bool, backward: bool) -> Outputs:
+    query, key, value = (tensor.requires_grad_(backward) for tensor in inputs)
     with kernel():
-        return functional.scaled_dot_product_attention(query, key, value)
+        out = functional.scaled_dot_product_attention(query, key, value, is_causal=causal)
+    if not backward:
+        return {"out": out}
+    out.backward(value.detach())
+    return {"query": query.grad, "key": key.grad, "value": value.grad}
 
 
 def _reductions(place: Place, seed: int) -> Outputs:
@@ -97,6 +146,20 @@ def _reductions(place: Place, seed: int) -> Outputs:
         "logsumexp": torch.logsumexp(values, dim=1),
         "argmax": values.argmax(dim=1),
         "sorted": values.sort(dim=1)[0],
+    }
+
+
+def _reductions_bf16(place: Place, seed: int) -> Outputs:
+    values = pattern(place, (257, 1031), seed, place.torch.bfloat16)
+    return {"sum": values.sum(), "row_mean": values.mean(dim=1), "norm": values.norm()}
+
+
+def _fourier(place: Place, seed: int) -> Outputs:
+    torch = place.torch
+    values = pattern(place, (16, 240), seed)
+    return {
+        "real": torch.view_as_real(torch.fft.rfft(values)),
+        "planes": torch.view_as_real(torch.fft.fft2(values)),
     }
 
 
@@ -136,6 +199,13 @@ def _random(generator_device: str) -> Callable[[Place, int], Outputs]:
     return run
 
 
+def _dropout(place: Place, seed: int) -> Outputs:
+    ones = place.torch.ones(64, 257, device=place.device)
+    place.torch.manual_seed(seed)
+    first = functional.dropout(ones, 0.1)
+    return {"first": first, "second": functional.dropout(ones, 0.5)}
+
+
 def _linalg(place: Place, seed: int) -> Outputs:
     torch = place.torch
     values = pattern(place, (48, 48), seed, torch.float64)
@@ -147,22 +217,55 @@ def _linalg(place: Place, seed: int) -> Outputs:
     }
 
 
+def _challenge(place: Place, seed: int) -> Outputs:
+    """Run layers whose shapes the seed decides, forwards and backwards."""
+    batch, widths = challenge.shapes(seed)
+    hidden = pattern(place, (batch, widths[0]), seed)
+    weights: List[Any] = []
+    for right in widths[1:]:
+        left = hidden.shape[1]
+        weights.append(pattern(place, (left, right), seed + len(weights) + 1).requires_grad_())
+        hidden = (hidden @ weights[-1] / left).tanh()
+    hidden.square().mean().backward()
+    gradients = {"gradient_{}".format(n): weight.grad for n, weight in enumerate(weights, 1)}
+    return dict(gradients, out=hidden.detach())
+
+
+def _linalg_fp32(place: Place, seed: int) -> Outputs:
+    torch = place.torch
+    values = pattern(place, (48, 48), seed)
+    orthogonal, upper = torch.linalg.qr(values)
+    return {"q": orthogonal, "r": upper, "singular_values": torch.linalg.svdvals(values)}
+
+
 OPERATIONS: Dict[str, Callable[[Place, int], Outputs]] = {
     "matmul.fp64": _matmul("float64"),
     "matmul.fp32": _matmul("float32"),
     "matmul.bf16": _matmul("bfloat16"),
     "matmul.fp16": _matmul("float16"),
+    "matmul.tf32": _tf32,
+    "matmul.batched": _batched,
+    "matmul.int8": _int8,
     "linear.bf16": _linear,
-    "conv2d": _conv,
+    "conv2d": _conv("float32"),
+    "conv2d.bf16": _conv("bfloat16"),
+    "conv2d.fp16": _conv("float16"),
     "conv2d.backward": _conv_backward,
     "sdpa.math": _attention("MATH"),
+    "sdpa.math.backward": _attention("MATH", backward=True),
+    "sdpa.causal": _attention("MATH", causal=True),
     "sdpa.flash": _attention("FLASH_ATTENTION"),
     "sdpa.efficient": _attention("EFFICIENT_ATTENTION"),
     "sdpa.cudnn": _attention("CUDNN_ATTENTION"),
     "reductions": _reductions,
+    "reductions.bf16": _reductions_bf16,
+    "fourier": _fourier,
     "pointwise": _pointwise,
     "normalised": _normalised,
     "random.cpu": _random("cpu"),
     "random.device": _random("device"),
+    "random.dropout": _dropout,
     "linalg": _linalg,
+    "linalg.fp32": _linalg_fp32,
+    "challenge": _challenge,
 }

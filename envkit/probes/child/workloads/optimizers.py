@@ -1,4 +1,4 @@
-"""Adam and SGD through torch's functional forms: the kernels and memory of torch.optim.
+"""Adam, AdamW and SGD through torch's functional forms: the kernels and memory of torch.optim.
 
 The classes of torch.optim import torch._dynamo when the first one is made (1.6 s on two slow
 cores, torch 2.13); the functions that they call (public since torch 1.12) do not.
@@ -10,6 +10,7 @@ from typing import Any, Dict, List
 
 import torch
 from torch.optim.adam import adam
+from torch.optim.adamw import adamw
 from torch.optim.sgd import sgd
 
 
@@ -26,14 +27,25 @@ class _Optimizer:
     def _update(self, parameters: List[Any], gradients: List[Any]) -> None:
         raise NotImplementedError
 
-    def drop_gradients(self) -> None:
-        """Forget the gradients, as zero_grad(set_to_none=True) does."""
+    @property
+    def param_groups(self) -> List[Dict[str, Any]]:
+        """The parameters as torch's GradScaler asks for them."""
+        return [{"params": self._parameters}]
+
+    def drop_gradients(self, *, set_to_none: bool = True) -> None:
+        """Forget the gradients, as torch.optim's zero_grad does: the tensors, or their values."""
         for parameter in self._parameters:
-            parameter.grad = None
+            if set_to_none:
+                parameter.grad = None
+            elif parameter.grad is not None:
+                parameter.grad.zero_()
 
 
 class Adam(_Optimizer):
     """Adam with torch.optim.Adam's defaults but lr 1e-4."""
+
+    _function = staticmethod(adam)
+    _weight_decay = 0.0
 
     def __init__(self, parameters: Any) -> None:
         super().__init__(parameters)
@@ -41,7 +53,7 @@ class Adam(_Optimizer):
 
     def _update(self, parameters: List[Any], gradients: List[Any]) -> None:
         states = [self._of(parameter) for parameter in parameters]
-        adam(
+        self._function(
             parameters,
             gradients,
             [state[1] for state in states],
@@ -52,7 +64,7 @@ class Adam(_Optimizer):
             beta1=0.9,
             beta2=0.999,
             lr=1e-4,
-            weight_decay=0.0,
+            weight_decay=self._weight_decay,
             eps=1e-8,
             maximize=False,
         )
@@ -66,6 +78,13 @@ class Adam(_Optimizer):
                 torch.zeros_like(parameter, memory_format=torch.preserve_format),
             ]
         return self._state[parameter]
+
+
+class AdamW(Adam):
+    """AdamW with torch.optim.AdamW's defaults but lr 1e-4."""
+
+    _function = staticmethod(adamw)
+    _weight_decay = 0.01
 
 
 class SGD(_Optimizer):

@@ -1,4 +1,4 @@
-"""What a workload's probes are made of: streams, peaks, losses and weights of repeated runs.
+"""What a workload's probes are made of: streams, peaks and bits of repeated runs.
 
 Every workload runs five times in one process: once unrecorded, twice recorded, twice watched by
 the dispatcher. The first run loads kernels and lets cuDNN and cuBLAS choose; under
@@ -10,12 +10,14 @@ FINGERPRINT.md); that streams are identical across processes was measured there.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, NamedTuple
+import time
+from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
 from .. import recording, streams
 from ..place import Place
-from ..recording import Unrecorded
-from . import training
+from ..recording import Unrecorded, Work
+from .catalogue import WORKLOADS, carry_out
+from .options import must_support
 
 RUNS = 2
 
@@ -26,12 +28,16 @@ PARTS = ("tensors", "workspaces")
 Report = Callable[..., None]
 
 
-class _Run(NamedTuple):
-    stream: Any
-    """A Stream, or the text that says why there is none."""
+class Run(NamedTuple):
+    """What one recorded run gave."""
+
+    recorded: Optional[recording.Recorded]
+    """None where this torch cannot record; `missing` says why."""
+    missing: str
     peaks: Dict[str, Any]
-    losses: List[str]
-    weights: Dict[str, Any]
+    bits: Dict[str, Any]
+    """Part to values."""
+    seconds: float
 
 
 def measure(place: Place, name: str, seed: int, report: Report) -> None:
@@ -41,84 +47,148 @@ def measure(place: Place, name: str, seed: int, report: Report) -> None:
         Unmet: the device cannot do what the workload asks, or was not clean.
 
     """
-    workload = training.WORKLOADS[place.kind][name]
-    training.must_support(place, workload)
-    place.must_be_clean()
-    training.train(place, workload, seed)
-    runs = [_run(place, workload, seed) for _ in range(RUNS)]
-    report("losses", runs=[{"losses": run.losses} for run in runs])
-    report("weights", runs=[run.weights for run in runs])
-    report("peaks", runs=[run.peaks for run in runs], observed=_observed(runs[0].stream))
-    _report_streams(place, lambda: training.train(place, workload, seed), runs, report)
+    workload = WORKLOADS[place.kind][name]
+    must_support(place, workload.options)
+
+    def work(mark: Callable[[str], None]) -> Any:
+        return carry_out(place, workload, seed, mark)
+
+    first_s = _warm_up(place, work)
+    runs = [run_once(place, work) for _ in range(RUNS)]
+    for part in runs[0].bits:
+        report(part, runs=[run.bits[part] for run in runs])
+    seconds = {"first_run_s": first_s, "recorded_run_s": runs[0].seconds}
+    peaks = [run.peaks for run in runs]
+    if workload.splits:
+        report("peaks", runs=peaks, observed=_observed(runs[0], seconds))
+        report_split(place, work, runs, report)
+    else:
+        # Not to be replayed: a graph's pool is none of the allocator's usual ones.
+        report("peaks", runs=peaks)
+        _report_whole(runs, report)
 
 
-def _run(place: Place, workload: training.Workload, seed: int) -> _Run:
+def _warm_up(place: Place, work: Work) -> float:
     place.must_be_clean()
+    started = time.monotonic()
+    work(lambda _moment: None)
+    place.synchronize()
+    return round(time.monotonic() - started, 4)
+
+
+def run_once(place: Place, work: Work, *, clean: bool = True) -> Run:
+    """Run some work recorded, on a clean place unless what is there belongs to it.
+
+    Raises:
+        Unmet: the place was not clean, or the recording is not whole.
+
+    """
+    (place.must_be_clean if clean else place.clean)()
     if place.is_cuda:
         place.reset_peaks()
-    stream, outcome = _recorded(place, lambda: training.train(place, workload, seed))
-    peaks = place.peaks() if place.is_cuda else _requested_peak(stream)
-    return _Run(stream, peaks, outcome.losses, outcome.weights())
+    started = time.monotonic()
+    recorded, missing, bits = _recorded(place, work)
+    place.synchronize()
+    seconds = round(time.monotonic() - started, 4)
+    peaks = place.peaks() if place.is_cuda else _requested_peak(recorded)
+    values = {part: value() for part, value in bits.items()}
+    return Run(recorded and recorded._replace(result=None), missing, peaks, values, seconds)
 
 
-def _recorded(place: Place, work: Callable[[], Any]) -> Any:
+def _recorded(place: Place, work: Work) -> Any:
     try:
-        return recording.record(place, work)
+        recorded = recording.record(place, work)
     except Unrecorded as missing:
-        return str(missing), work()
+        return None, str(missing), work(lambda _moment: None)
+    return recorded, "", recorded.result
 
 
-def _requested_peak(stream: Any) -> Dict[str, Any]:
+def _requested_peak(recorded: Optional[recording.Recorded]) -> Dict[str, Any]:
     # The CPU has no caching allocator: neither reserved memory nor segments.
-    return {"allocated_bytes": stream.peak_bytes()} if isinstance(stream, streams.Stream) else {}
+    return {} if recorded is None else {"allocated_bytes": recorded.stream.peak_bytes()}
 
 
-def _observed(stream: Any) -> Any:
-    """Return what a replay of the peaks needs and what differs in every process: addresses."""
-    if not isinstance(stream, streams.Stream):
+def _observed(run: Run, seconds: Dict[str, float]) -> Any:
+    """Return what a replay of the peaks needs, and what differs in every process."""
+    if run.recorded is None:
         return None
-    return dict(stream.values(), segments=stream.segments, foreign_frees=stream.foreign_frees)
+    stream = run.recorded.stream
+    seen = dict(stream.values(), segments=stream.segments, foreign_frees=stream.foreign_frees)
+    return dict(seen, **seconds)
 
 
-def _report_streams(
-    place: Place, work: Callable[[], Any], runs: List[_Run], report: Report
-) -> None:
-    if not all(isinstance(run.stream, streams.Stream) for run in runs):
-        reason = next(run.stream for run in runs if not isinstance(run.stream, streams.Stream))
-        for part in PARTS:
-            report(part, not_run=reason)
-        return
+def _report_whole(runs: List[Run], report: Report) -> None:
+    streams_of = [run.recorded and run.recorded.stream.values() for run in runs]
+    if None in streams_of:
+        report("requests", not_run=runs[0].missing)
+    else:
+        report("requests", runs=streams_of)
+
+
+def report_split(
+    place: Place,
+    work: Work,
+    runs: List[Run],
+    report: Report,
+    *,
+    clean: bool = True,
+) -> Optional[List[List[bool]]]:
+    """Report the two parts of a stream, and what was held at the moments that the work named.
+
+    Returns for each run which of its allocations hold tensors, None if that cannot be told.
+    """
+    parts = (*PARTS, "held")
+    if any(run.recorded is None for run in runs):
+        _each(report, parts, not_run=next(run.missing for run in runs if run.recorded is None))
+        return None
     try:
-        watched = [_watched(place, work) for _ in range(RUNS)]
+        watched = [_watched(place, work, clean=clean) for _ in range(RUNS)]
     except Unrecorded as missing:
-        for part in PARTS:
-            report(part, not_run=str(missing))
-        return
-    _report_split([run.stream for run in runs], watched, report)
+        _each(report, parts, not_run=str(missing))
+        return None
+    return _report_parts([run.recorded for run in runs], watched, report)
 
 
-def _watched(place: Place, work: Callable[[], Any]) -> recording.Watched:
-    place.must_be_clean()
+def _each(report: Report, parts: Any, **found: Any) -> None:
+    for part in parts:
+        report(part, **found)
+
+
+def _watched(place: Place, work: Work, *, clean: bool) -> recording.Watched:
+    (place.must_be_clean if clean else place.clean)()
     return recording.watch(place, work)
 
 
-def _report_split(
-    plain: List[streams.Stream], watched: List[recording.Watched], report: Report
-) -> None:
+def _report_parts(
+    recorded: List[Any],
+    watched: List[recording.Watched],
+    report: Report,
+) -> Optional[List[List[bool]]]:
+    plain = [one.stream for one in recorded]
     try:
         labels = [
             streams.transfer(run.sizes(), look.stream.sizes(), look.is_tensor)
             for run, look in zip(plain, watched)
         ]
     except streams.Unlike as unlike:
-        for part in PARTS:
-            report(part, failed="the split was not possible: {}".format(unlike))
-        return
-    parts = [streams.split(run, found.is_tensor) for run, found in zip(plain, labels)]
-    observed = {
+        _each(report, (*PARTS, "held"), failed="the split was not possible: {}".format(unlike))
+        return None
+    split = [streams.split(run, found.is_tensor) for run, found in zip(plain, labels)]
+    seen = {
         "ambiguous": labels[0].ambiguous,
         "watched_allocations": len(watched[0].is_tensor),
         "foreign_frees": plain[0].foreign_frees,
     }
     for part in PARTS:
-        report(part, runs=[getattr(one, part) for one in parts], observed=observed)
+        report(part, runs=[getattr(one, part) for one in split], observed=seen)
+    held = [_held(one, found.is_tensor) for one, found in zip(recorded, labels)]
+    if held[0]:
+        report("held", runs=held)
+    return [found.is_tensor for found in labels]
+
+
+def _held(recorded: recording.Recorded, is_tensor: List[bool]) -> Dict[str, int]:
+    """Return the bytes of tensors held at each moment, by its name."""
+    moments = list(recorded.moments.values())
+    held = streams.held_bytes(recorded.events, is_tensor, moments)
+    return {name + "_bytes": nbytes for name, nbytes in zip(recorded.moments, held)}

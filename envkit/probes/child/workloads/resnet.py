@@ -19,6 +19,7 @@ class Shape(NamedTuple):
 
 #: 25,557,032 parameters.
 R50 = Shape(image=224, width=64, blocks=(3, 4, 6, 3), classes=1000)
+MINI = Shape(image=64, width=32, blocks=(1, 1, 1, 1), classes=100)
 #: Small enough for two slow CPU cores.
 SMALL = Shape(image=32, width=8, blocks=(1, 1), classes=10)
 

@@ -1,123 +1,121 @@
-"""Training steps whose every input is fixed by a seed, and what they leave behind."""
+"""Training steps whose every input is fixed by a seed: what a workload is made of.
+
+    with without_collector():
+        training = Training(place, RECIPES["gpt-small"], Options(batch=4), seed=1)
+        for _ in range(2):
+            training.step()
+        print(training.loss.item())
+
+The probes of the suites, and whatever else measures a step, run exactly this.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import gc
-from typing import Any, Callable, Dict, List, NamedTuple
+from typing import Any, Callable, Iterator
 
 import torch
-from torch.nn import functional
 
-from .. import digests
-from ..place import Place, Unmet
-from . import resnet, vit
-from .optimizers import SGD, Adam
-
-STEPS = 2
+from ..place import Place
+from .options import FP16, Options, gradient_scaler
+from .recipes import Recipe
 
 
-class Workload(NamedTuple):
-    """A model and how it is trained."""
+@contextlib.contextmanager
+def without_collector() -> Iterator[None]:
+    """Keep Python's garbage collector from running meanwhile.
 
-    build: Callable[[], Any]
-    """Makes the model, on the default device, from torch's random numbers."""
-    optimizer: Callable[[Any], Any]
-    image: int
-    classes: int
-    batch: int
-    autocast: bool
-    """Whether the forward pass and the loss run under bfloat16 autocast."""
-
-
-class Outcome(NamedTuple):
-    """What a run gave besides its memory behaviour."""
-
-    losses: List[str]
-    """Exact value of the loss of every step."""
-    model: Any
-    """Kept so that its weights can be hashed once recording is over."""
-
-    def weights(self) -> Dict[str, Any]:
-        """Return one SHA-256 over all weights and buffers in the model's order."""
-        state = self.model.state_dict()
-        return {"sha256": digests.of_tensors(state.values()), "tensors": len(state)}
-
-
-def _vit(shape: vit.Shape, batch: int, *, autocast: bool) -> Workload:
-    return Workload(lambda: vit.ViT(shape), Adam, shape.image, shape.classes, batch, autocast)
-
-
-def _resnet(shape: resnet.Shape, batch: int, *, autocast: bool) -> Workload:
-    return Workload(lambda: resnet.ResNet(shape), SGD, shape.image, shape.classes, batch, autocast)
-
-
-#: Device kind to workload name to workload. Batches are such that a child should stay under 3 GB
-#: of device memory with its context (expected from the sizes of weights, gradients, optimizer
-#: state and 0.113 GiB of activations for each image of ViT-B/16, FINGERPRINT.md).
-WORKLOADS: Dict[str, Dict[str, Workload]] = {
-    "cuda": {
-        "vit.fp32": _vit(vit.B16, 4, autocast=False),
-        "vit.bf16": _vit(vit.B16, 4, autocast=True),
-        "resnet.fp32": _resnet(resnet.R50, 8, autocast=False),
-        "resnet.bf16": _resnet(resnet.R50, 8, autocast=True),
-    },
-    "cpu": {
-        "vit.fp32": _vit(vit.TINY, 4, autocast=False),
-        "vit.bf16": _vit(vit.TINY, 4, autocast=True),
-        "resnet.fp32": _resnet(resnet.SMALL, 2, autocast=False),
-        "resnet.bf16": _resnet(resnet.SMALL, 2, autocast=True),
-    },
-}
-
-
-def must_support(place: Place, workload: Workload) -> None:
-    """Check that the device can do what the workload asks.
-
-    Raises:
-        Unmet: bfloat16 is wanted and this GPU has none.
-
-    """
-    if workload.autocast and place.is_cuda:
-        supported = place.api.call(place.torch, "cuda.is_bf16_supported")
-        if supported is not True:
-            message = "torch says that {} has no bfloat16".format(place.name)
-            raise Unmet(message)
-
-
-def train(place: Place, workload: Workload, seed: int) -> Outcome:
-    """Build the model and train it for STEPS steps.
-
-    Python's garbage collector is off meanwhile: when it runs depends on what the process did
-    before, and it would free tensors at that moment.
+    When it runs depends on what the process did before, and it would free tensors at that moment.
     """
     gc.collect()
     gc.disable()
     try:
-        place.torch.manual_seed(seed)
-        model = _on_device(place, workload.build)
-        return _steps(place, workload, model)
+        yield
     finally:
         gc.enable()
 
 
-def _steps(place: Place, workload: Workload, model: Any) -> Outcome:
-    optimizer = workload.optimizer(model.parameters())
-    losses = []
-    for _ in range(STEPS):
-        loss = _loss(place, workload, model)
-        loss.backward()
-        optimizer.step()
-        optimizer.drop_gradients()
-        losses.append(digests.of_float(loss.item()))
-    return Outcome(losses, model)
+class Training:
+    """A model on a device with its optimizer, to be trained step by step on random samples.
 
+    Check `options.must_support(place, options)` first.
+    """
 
-def _loss(place: Place, workload: Workload, model: Any) -> Any:
-    size = (workload.batch, 3, workload.image, workload.image)
-    images = place.torch.randn(size, device=place.device)
-    labels = place.torch.randint(0, workload.classes, (workload.batch,), device=place.device)
-    with torch.autocast(place.device.type, dtype=torch.bfloat16, enabled=workload.autocast):
-        return functional.cross_entropy(model(images), labels)
+    def __init__(self, place: Place, recipe: Recipe, options: Options, seed: int) -> None:
+        self.options = options
+        self.place = place
+        self._recipe = recipe
+        place.torch.manual_seed(seed)
+        self.model = _on_device(place, recipe.build)
+        if options.channels_last:
+            self.model.to(memory_format=torch.channels_last)
+        if options.checkpointing:
+            _checkpoint(getattr(self.model, recipe.blocks))
+        self.call: Callable[[Any], Any] = self.model
+        """What runs the forward pass; a compiled model may take the model's place."""
+        self.optimizer = recipe.optimizer(self.model.parameters())
+        self.loss: Any = None
+        """The last loss, a scalar. It lives until the next one is there, as in a user's loop."""
+        self._scaler = gradient_scaler(place) if options.autocast == FP16 else None
+
+    def step(self, *, retain_graph: bool = False) -> None:
+        """Train on `batch * accumulation` new samples."""
+        self.accumulate(retain_graph=retain_graph)
+        self.update()
+        self.drop_gradients()
+
+    def accumulate(self, samples: Any = None, *, retain_graph: bool = False) -> None:
+        """Add the gradients of `batch * accumulation` samples to those that are there."""
+        for _ in range(self.options.accumulation):
+            self.loss = self.forward(samples)
+            self._backward(retain_graph)
+
+    def forward(self, samples: Any = None) -> Any:
+        """Return the loss of samples; none given: of a new batch."""
+        inputs, targets = self.draw() if samples is None else samples
+        with self._autocast():
+            return self._recipe.loss(self.call(inputs), targets)
+
+    def infer(self, samples: Any = None) -> Any:
+        """Return the model's outputs for samples (none given: a new batch), without gradients."""
+        inputs, _ = self.draw() if samples is None else samples
+        with torch.no_grad(), self._autocast():
+            return self.call(inputs)
+
+    def draw(self) -> Any:
+        """Draw a batch: inputs and targets."""
+        inputs, targets = self._recipe.draw(self.place.torch, self.place.device, self.options.batch)
+        if self.options.channels_last:
+            inputs = inputs.contiguous(memory_format=torch.channels_last)
+        return inputs, targets
+
+    def _autocast(self) -> Any:
+        dtype = self.options.dtype(torch)
+        # What is not enabled still wants a dtype that autocast can have.
+        return torch.autocast(
+            self.place.device.type, dtype=dtype or torch.bfloat16, enabled=dtype is not None
+        )
+
+    def update(self) -> None:
+        """Update the parameters by their gradients."""
+        if self._scaler is None:
+            self.optimizer.step()
+            return
+        self._scaler.step(self.optimizer)
+        self._scaler.update()
+
+    def drop_gradients(self) -> None:
+        """Forget the gradients, as the options say."""
+        self.optimizer.drop_gradients(set_to_none=self.options.set_to_none)
+
+    def _backward(self, retain_graph: bool) -> None:  # noqa: FBT001  (private)
+        loss = self.loss
+        if self.options.accumulation > 1:
+            loss = loss / self.options.accumulation
+        if self._scaler is not None:
+            loss = self._scaler.scale(loss)
+        loss.backward(retain_graph=retain_graph)
 
 
 def _on_device(place: Place, build: Callable[[], Any]) -> Any:
@@ -126,3 +124,16 @@ def _on_device(place: Place, build: Callable[[], Any]) -> Any:
         with place.device:
             return build()
     return build().to(place.device)
+
+
+def _checkpoint(blocks: Any) -> None:
+    """Let every block keep its input alone and run again in the backward pass."""
+    from torch.utils.checkpoint import checkpoint
+
+    for block in blocks:
+        # Nothing here draws random numbers, so there is no state of them to keep.
+        block.forward = _again(checkpoint, block.forward)
+
+
+def _again(checkpoint: Callable[..., Any], forward: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda x: checkpoint(forward, x, use_reentrant=False, preserve_rng_state=False)

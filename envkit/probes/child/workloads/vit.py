@@ -22,16 +22,20 @@ class Shape(NamedTuple):
 
 #: 86,567,656 parameters.
 B16 = Shape(image=224, patch=16, width=768, depth=12, heads=12, classes=1000)
+MINI = Shape(image=64, patch=8, width=256, depth=4, heads=4, classes=100)
 #: Small enough for two slow CPU cores.
 TINY = Shape(image=32, patch=8, width=64, depth=2, heads=2, classes=10)
 
 
-def attend(query: Any, key: Any, value: Any) -> Any:
+def attend(query: Any, key: Any, value: Any, *, causal: bool = False) -> Any:
     """Return scaled dot product attention, by torch's own kernel choice where it has one."""
     fused = getattr(functional, "scaled_dot_product_attention", None)
     if fused is not None:
-        return fused(query, key, value)
+        return fused(query, key, value, is_causal=causal)
     weights = query @ key.transpose(-2, -1) * query.shape[-1] ** -0.5
+    if causal:
+        later = torch.ones(weights.shape[-2:], dtype=torch.bool, device=weights.device).triu(1)
+        weights = weights.masked_fill(later, float("-inf"))
     return weights.softmax(dim=-1) @ value
 
 

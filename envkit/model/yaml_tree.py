@@ -13,22 +13,17 @@ import msgspec
 import yaml
 
 from envkit.errors import InputError
+from envkit.model.invalid_file import invalid
 
-MAX_BYTES: Final = 1 << 20
-MAX_DEPTH: Final = 16
-MAX_NODES: Final = 50_000
 #: Characters kept of what follows a value on its line.
 MAX_REST: Final = 500
 _NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
-_NEXT_STEP: Final = (
-    "Correct the file; `conda env create` would not read it either, or not as meant."
-)
 #: libyaml where PyYAML was built with it (all published wheels are); the other one is only slower.
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _BREAK: Final = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
 
 
-class Scalar(msgspec.Struct, frozen=True, kw_only=True):
+class Scalar(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A single value, as it is written."""
 
     text: str
@@ -60,36 +55,34 @@ class Mapping(msgspec.Struct, frozen=True, kw_only=True):
 Node: TypeAlias = Scalar | Sequence | Mapping
 
 
-def read_tree(content: bytes, *, origin: str) -> Node | None:
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """What a file may have at most, and what to tell whose file has more."""
+
+    depth: int
+    nodes: int
+    next_step: str
+    rests: bool = False
+    """Whether what follows a value on its line is kept: it takes as long as the value."""
+
+
+def read_tree(text: str, *, origin: str, limits: Limits) -> Node | None:
     """Read one YAML document; None for an empty one.
 
     Raises:
-        InputError: too large or too deep, not YAML, more than one document, an anchor, alias or
-            tag, a key twice; the message has the line.
+        InputError: too deep or too many nodes, not YAML, more than one document, an anchor, alias
+            or tag, a key twice; the message has the line.
 
     """
-    if len(content) > MAX_BYTES:
-        raise invalid(origin, None, f"it is larger than {MAX_BYTES >> 10} KiB")
+    builder = _Builder(origin, _BREAK.split(text) if limits.rests else [], limits)
     try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise invalid(origin, None, f"it is not UTF-8: {error.reason}") from error
-    builder = _Builder(origin, _BREAK.split(text))
-    try:
-        for event in yaml.parse(text, Loader=_LOADER):
+        for event in yaml.parse(text, Loader=_LOADER):  # events: no object is made
             builder.take(event)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark is not None else None
-        said = getattr(error, "problem", None) or getattr(error, "reason", None) or "it is not YAML"
-        raise invalid(origin, line, f"YAML: {said}") from error
+        said = getattr(error, "problem", None) or getattr(error, "reason", None) or "not YAML"
+        raise builder.invalid(line, f"it is not YAML: {said}") from error
     return builder.root
-
-
-def invalid(origin: str, line: int | None, reason: str) -> InputError:
-    """Return the error for a fault of a file."""
-    place = origin if line is None else f"{origin}:{line}"
-    return InputError(f"{place}: {reason}.", next_step=_NEXT_STEP)
 
 
 class _Open:
@@ -105,9 +98,10 @@ class _Open:
 class _Builder:
     """Turns events into nodes."""
 
-    def __init__(self, origin: str, lines: list[str]) -> None:
+    def __init__(self, origin: str, lines: list[str], limits: Limits) -> None:
         self._origin = origin
         self._lines = lines
+        self._limits = limits
         self._open: list[_Open] = []
         self._count = 0
         self._documents = 0
@@ -119,23 +113,28 @@ class _Builder:
         if isinstance(event, yaml.DocumentStartEvent):
             self._documents += 1
             if self._documents > 1:
-                raise invalid(self._origin, line, "a second document starts here")
+                raise self.invalid(line, "a second document starts here")
         elif isinstance(event, yaml.NodeEvent):
             self._check(event, line)
             self._node(event, line)
         elif isinstance(event, yaml.CollectionEndEvent):
             self._add(self._close())
 
+    def invalid(self, line: int | None, reason: str) -> InputError:
+        """Return the error for a fault of the file."""
+        return invalid(self._origin, line, reason, next_step=self._limits.next_step)
+
     def _check(self, event: yaml.NodeEvent, line: int) -> None:
         self._count += 1
         if event.anchor is not None:
-            raise invalid(self._origin, line, "anchors and aliases (& and *) are not read")
+            raise self.invalid(line, "anchors and aliases (& and *) are not read")
         tag = getattr(event, "tag", None)
         if tag is not None and tag != "!":
-            raise invalid(self._origin, line, f"the tag {tag[:60]!r} is not read")
-        if self._count > MAX_NODES or len(self._open) >= MAX_DEPTH:
-            reason = f"more than {MAX_NODES} values or {MAX_DEPTH} levels"
-            raise invalid(self._origin, line, reason)
+            raise self.invalid(line, f"the tag {tag[:60]!r} is not read")
+        limits = self._limits
+        if self._count > limits.nodes or len(self._open) >= limits.depth:
+            reason = f"more than {limits.nodes} values or {limits.depth} levels"
+            raise self.invalid(line, reason)
 
     def _node(self, event: yaml.NodeEvent, line: int) -> None:
         if isinstance(event, yaml.ScalarEvent):
@@ -162,9 +161,9 @@ class _Builder:
 
     def _check_key(self, here: _Open, node: Node) -> None:
         if not isinstance(node, Scalar):
-            raise invalid(self._origin, node.line, "a list or mapping cannot be a key")
+            raise self.invalid(node.line, "a list or mapping cannot be a key")
         if node.text in here.keys:
-            raise invalid(self._origin, node.line, f"the key {node.text[:60]!r} stands twice")
+            raise self.invalid(node.line, f"the key {node.text[:60]!r} stands twice")
         here.keys.add(node.text)
 
     def _close(self) -> Node:

@@ -1,0 +1,59 @@
+"""Measuring a step in this very process, for a test suite that holds the step as an object.
+
+Elsewhere a child measures: here nothing can be put between the user's code and ours, and the
+process may have used the device before.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List
+
+from .challenge import SEED
+
+
+class Kept:
+    """Takes the events that would go to a parent."""
+
+    def __init__(self) -> None:
+        self.events: List[Dict[str, Any]] = []
+
+    def __call__(self, event: str, **fields: Any) -> None:
+        """Keep an event."""
+        self.events.append(dict({"event": event}, **fields))
+
+    def stage(self, name: str) -> None:
+        """Take no notice of a stage."""
+
+
+def measure_here(step: Callable[[], Any], device: str) -> Dict[str, Any]:
+    """Return `key`, `name` of the device and `probes` (fields of their events) of a step.
+
+    Args:
+        step: called five times, with the same random numbers each time.
+        device: `cpu`, `cuda:N`, or `auto`: the first GPU that torch can use, else the CPU.
+
+    Raises what the step raises.
+
+    """
+    import torch
+
+    from . import torch_api
+    from .device_facts import comparability_key, device_facts
+    from .families import GroupReport
+    from .membership import call_probes
+    from .place import Place
+    from .workloads.call import StepRaised, measure_step
+
+    kept = Kept()
+    facts = device_facts(torch, kept)  # type: ignore[arg-type]  # it asks for stages alone
+    if device == "auto":
+        device = "cuda:0" if facts.get("cuda_available") is True else "cpu"
+    place = Place(torch, torch_api, device)
+    report = GroupReport(kept, call_probes(place.kind, "step"))
+    try:
+        measure_step(place, step, SEED, report)
+    except StepRaised as raised:
+        raise raised.__cause__ or raised  # noqa: B904  (theirs, as they raised it)
+    name = torch.cuda.get_device_name(place.index) if place.is_cuda else "CPU"
+    events = [event for event in kept.events if event.pop("event") == "probe"]
+    return {"key": comparability_key(torch, facts, device), "name": name, "probes": events}

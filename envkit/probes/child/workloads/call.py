@@ -1,0 +1,182 @@
+"""The user's own step: a function of theirs, run as one more workload.
+
+It is called five times, on the same random numbers each time: once to warm up, twice recorded,
+twice watched by the dispatcher. What it raises is told as theirs, with the end of its traceback.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import sys
+import traceback
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional
+
+from .. import digests, streams
+from ..place import Place
+from ..protocol import message_of, printable
+from .probes import RUNS, Report, report_split, run_once
+from .training import without_collector
+
+#: Frames of a traceback that are shown, the innermost ones.
+MOST_FRAMES = 6
+MOST_CHARS = 1800
+MOST_OUTPUTS = 1000
+
+#: Files whose frames are between us and the user's code.
+_NOT_THEIRS = (
+    os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
+    os.path.dirname(importlib.__file__),
+    "<frozen importlib",
+)
+
+Step = Callable[[], Any]
+
+
+class StepRaised(RuntimeError):  # noqa: N818  (named for what happened)
+    """The user's code raised something; the text says what and where in their code."""
+
+
+def measure(place: Place, target: str, seed: int, report: Any, *, folder: str) -> None:
+    """Find the user's function and report its probes; `folder` is importable in this process only.
+
+    `report` is a `families.GroupReport`.
+    """
+    try:
+        measure_step(place, find(target, folder), seed, report)
+    except StepRaised as raised:
+        report.rest(failed=str(raised))
+
+
+def find(target: str, folder: str) -> Step:
+    """Return the function `module:name`, importing from a folder and working in it.
+
+    Raises:
+        StepRaised: it cannot be imported, or is no function.
+
+    """
+    os.chdir(folder)
+    sys.path.insert(0, folder)
+    module, _, name = target.partition(":")
+    found = theirs(lambda: importlib.import_module(module))
+    for part in name.split("."):
+        if not hasattr(found, part):
+            message = "{} has no {}".format(module, name)
+            raise StepRaised(message)
+        found = getattr(found, part)
+    if not callable(found):
+        message = "{} is {}, and no function".format(target, type(found).__name__)
+        raise StepRaised(message)
+    return found  # type: ignore[no-any-return]
+
+
+def theirs(code: Step) -> Any:
+    """Run the user's code.
+
+    Raises:
+        StepRaised: it raised something, SystemExit included.
+
+    """
+    try:
+        return code()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise StepRaised(_told(error)) from error
+
+
+def _told(error: BaseException) -> str:
+    """Say what the user's code raised and where, innermost frame last."""
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith(_NOT_THEIRS)
+    ]
+    places = [
+        "{}:{} in {}".format(_path(frame.filename), frame.lineno, frame.name)
+        for frame in frames[-MOST_FRAMES:]
+    ]
+    where = " ({})".format(" > ".join(places)) if places else ""
+    message = " ".join(message_of(error).split())
+    text = "your own code raised {}: {}{}"
+    return printable(text.format(type(error).__name__, message[:600], where))[:MOST_CHARS]
+
+
+def _path(name: str) -> str:
+    """Return a path as the user knows it: from the folder that they are in."""
+    relative = os.path.relpath(name)
+    return name if relative.startswith("..") else relative
+
+
+def measure_step(place: Place, step: Step, seed: int, report: Report) -> None:
+    """Run a step and report tensors, workspaces, left, peaks and outputs.
+
+    What the step keeps for the next call stays: only what is not in use is cleaned up.
+
+    Raises:
+        StepRaised: it raised something.
+        Unmet: a recording is not whole.
+
+    """
+
+    def work(_mark: Callable[[str], None]) -> Dict[str, Any]:
+        place.torch.manual_seed(seed)
+        with without_collector():
+            outputs = theirs(lambda: _bits(step()))
+        gc.collect()  # what it leaves in cycles is not kept
+        return {"outputs": lambda: outputs}
+
+    work(lambda _moment: None)
+    runs = [run_once(place, work, clean=False) for _ in range(RUNS)]
+    _report_outputs([run.bits["outputs"] for run in runs], report)
+    report("peaks", runs=[run.peaks for run in runs])
+    labels = report_split(place, work, runs, report, clean=False)
+    if labels is None:
+        report("left", not_run="tensors could not be told from workspaces")
+        return
+    left = [
+        streams.left_bytes(run.recorded.events, is_tensor)
+        for run, is_tensor in zip(runs, labels)
+        if run.recorded is not None
+    ]
+    report("left", runs=[{"left_bytes": nbytes} for nbytes in left])
+
+
+def _report_outputs(runs: List[Dict[str, Any]], report: Report) -> None:
+    if any(runs):
+        report("outputs", runs=runs)
+    else:
+        report("outputs", not_run="the function returned no tensor and no number")
+
+
+def _bits(returned: Any) -> Dict[str, Any]:
+    """Return the exact text of every tensor and number in what a function returned."""
+    found: Dict[str, Any] = {}
+    _collect(returned, "returned", found)
+    return found
+
+
+def _collect(value: Any, name: str, found: Dict[str, Any]) -> None:
+    parts: Iterable[Any] = ()
+    if isinstance(value, Mapping):
+        parts = value.items()
+    elif isinstance(value, (list, tuple)):
+        parts = enumerate(value)
+    elif len(found) < MOST_OUTPUTS:
+        text = _exact(value)
+        if text is not None:
+            found[name] = text
+    for key, part in parts:
+        _collect(part, "{}.{}".format(name, printable(str(key))), found)
+
+
+def _exact(value: Any) -> Optional[Dict[str, Any]]:
+    """Return the exact text of a tensor or a number; None of anything else."""
+    if hasattr(value, "untyped_storage") and hasattr(value, "detach"):
+        return digests.of_tensor(value)
+    if isinstance(value, float):
+        return {"value": digests.of_float(value)}
+    if isinstance(value, (bool, int)):
+        return {"value": str(value)}
+    return None

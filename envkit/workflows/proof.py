@@ -1,0 +1,213 @@
+"""`proof`: sign a report file, and check that somebody vouches for exactly that file."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from envkit.errors import InputError, UsageError
+from envkit.model import codec
+from envkit.model.proof import Proof, ProofChallenge, ProofReport, ProofSigner
+from envkit.model.report import Report
+from envkit.workflows.challenge_answer import why_unanswered
+from envkit.workflows.fingerprint import must_hold
+from envkit.workflows.input_bytes import read_input
+from envkit.workflows.nonce import made_s, parse_duration
+from envkit.workflows.request import read_challenge
+from envkit.workflows.save import write_atomically
+from envkit.workflows.ssh_keygen import NAMESPACE, SshKeygen, namespace_of
+
+ENDING: Final = ".sig"
+#: How old a challenge may be where nothing is said.
+MAX_AGE_S: Final = 86400
+#: Clocks of two machines of one person differ by less.
+CLOCK_S: Final = 300
+
+_REPORT: Final = "It takes a report that `envkit verify -o FILE` wrote."
+_SIGNERS: Final = (
+    "--signers takes a file of allowed signers, one a line: a name, then the public key."
+)
+
+
+class Signed(msgspec.Struct, frozen=True, kw_only=True):
+    """A signature that was written."""
+
+    path: Path
+    key: str
+    """Type and fingerprint of the key."""
+
+
+class CheckRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What `proof check` is asked."""
+
+    report: str
+    signers: str
+    signature: str | None = None
+    """File of the signature; None: beside the report."""
+    challenge: str | None = None
+    max_age: str | None = None
+    """`24h`; None: the default, where the challenge says how old it is."""
+
+
+def sign(report: str, key: str, output: str | None, environ: Mapping[str, str]) -> Signed:
+    """Sign the bytes of a report's file; the signature is a file beside it.
+
+    Raises:
+        CannotCheckError: ssh-keygen is not there or gives no answer.
+        InputError: it is no report that holds, or the key cannot be used.
+
+    """
+    content = _read(report, _REPORT)
+    _report_of(content, report)
+    if not os.path.isfile(key):  # noqa: PTH113 (a folder that may not be read raises in Path)
+        message = f"{key} cannot be read: there is no such file."
+        raise InputError(message, next_step="`ssh-keygen -t ed25519 -f KEY` makes one.")
+    keygen = SshKeygen(environ)
+    path = Path(output or report + ENDING)
+    write_atomically(path, keygen.sign(content, Path(key)))
+    return Signed(path=path, key=keygen.key_of(content, path))
+
+
+def check(
+    request: CheckRequest, environ: Mapping[str, str], clock: Callable[[], float] = time.time
+) -> Proof:
+    """Check the signature of a report's file, and that it answers a challenge.
+
+    Raises:
+        CannotCheckError: ssh-keygen is not there or gives no answer.
+        InputError: a file cannot be read.
+        UsageError: the challenge or its age means nothing.
+
+    """
+    challenge = _challenge(request)
+    content = _read(request.report, _REPORT)
+    signature = Path(request.signature or request.report + ENDING)
+    namespace = _namespace(_read(str(signature), "`envkit proof sign` makes it."), signature)
+    _read(request.signers, _SIGNERS)
+    signer: ProofSigner | None = None
+    reason = f"the signature was made for {namespace!r}, not for {NAMESPACE!r}"
+    if namespace == NAMESPACE:
+        signer, reason = _signer(content, signature, Path(request.signers), SshKeygen(environ))
+    report = None
+    if not reason:
+        report, reason = _opened(content, request.report)
+    if not reason and challenge is not None and report is not None:
+        reason = _stale(challenge, clock()) or why_unanswered(report.fingerprint, challenge.nonce)
+    return Proof(
+        file=Path(request.report).name,
+        sha256=hashlib.sha256(content).hexdigest(),
+        status="refused" if reason else "valid",
+        reason=reason,
+        signer=signer,
+        challenge=challenge,
+        report=None if report is None else _shown(report),
+        exit_code=1 if reason else 0,
+    )
+
+
+def _signer(
+    content: bytes, signature: Path, signers: Path, keygen: SshKeygen
+) -> tuple[ProofSigner | None, str]:
+    """Return who signed, and why that does not count."""
+    key = keygen.key_of(content, signature)
+    if not key:
+        return None, "the file is not the one that was signed: it or the signature was changed"
+    names, said = keygen.principals(signature, signers)
+    for name in names:
+        good, said = keygen.verify(content, signature, signers=signers, principal=name)
+        if good:
+            return ProofSigner(name=name, key=key), ""
+    if names:
+        reason = f"the signer {names[0]} may not sign this"
+    else:
+        reason = f"the signer is unknown: {signers.name} has no valid line with the key {key}"
+    name = names[0] if names else ""
+    return ProofSigner(name=name, key=key), f"{reason} ({said})" if said else reason
+
+
+def _opened(content: bytes, name: str) -> tuple[Report | None, str]:
+    try:
+        return _report_of(content, name), ""
+    except InputError as error:
+        return None, f"what was signed is no report that holds: {error.message}"
+
+
+def _report_of(content: bytes, name: str) -> Report:
+    report = codec.decode(content, Report, origin=Path(name).name)
+    if report.fingerprint is not None:
+        must_hold(report.fingerprint)
+    return report
+
+
+def _challenge(request: CheckRequest) -> ProofChallenge | None:
+    nonce = read_challenge(request.challenge)
+    if nonce is None:
+        if request.max_age is None:
+            return None
+        message = "--max-age is the age of a challenge, and none is named."
+        raise UsageError(message, next_step="Add --challenge NONCE.")
+    made = made_s(nonce)
+    if made is None and request.max_age is not None:
+        message = "--max-age: this challenge does not say when it was made."
+        raise UsageError(message, next_step="`envkit proof challenge` makes those that do.")
+    if made is None:
+        return ProofChallenge(nonce=nonce, made=None, max_age_s=None)
+    age_s = MAX_AGE_S if request.max_age is None else parse_duration(request.max_age)
+    when = dt.datetime.fromtimestamp(made, tz=dt.timezone.utc)
+    return ProofChallenge(nonce=nonce, made=when.strftime("%Y-%m-%dT%H:%M:%SZ"), max_age_s=age_s)
+
+
+def _stale(challenge: ProofChallenge, now_s: float) -> str:
+    made = made_s(challenge.nonce)
+    if made is None or challenge.max_age_s is None:
+        return ""
+    age_s = int(now_s) - made
+    if age_s > challenge.max_age_s:
+        limit = f"at most {_duration(challenge.max_age_s)} are allowed (--max-age)"
+        return f"the challenge is stale: it is {_duration(age_s)} old, and {limit}"
+    if age_s < -CLOCK_S:
+        return f"the challenge was made {_duration(-age_s)} from now: a clock is wrong"
+    return ""
+
+
+def _duration(seconds: int) -> str:
+    for unit_s, name in ((86400, "days"), (3600, "hours"), (60, "minutes")):
+        if seconds >= 2 * unit_s:
+            return f"{seconds // unit_s} {name}"
+    return f"{seconds} seconds"
+
+
+def _namespace(signature: bytes, path: Path) -> str:
+    try:
+        return namespace_of(signature)
+    except ValueError as error:
+        message = f"{path} is no SSH signature: {error}."
+        raise InputError(message, next_step="`envkit proof sign` makes one.") from error
+
+
+def _read(name: str, next_step: str) -> bytes:
+    if name == "-":
+        message = "Standard input has no signature beside it."
+        raise UsageError(message, next_step="Name a file.")
+    return read_input(name, next_step)
+
+
+def _shown(report: Report) -> ProofReport:
+    found = report.fingerprint
+    return ProofReport(
+        label=report.label,
+        created=report.created,
+        verdict=report.verdict.status,
+        device=None if found is None else found.device,
+        suite=None if found is None else f"{found.suite.name}/{found.suite.version}",
+        mem=None if found is None else found.short.mem,
+        num=None if found is None else found.short.num,
+        challenge=None if found is None else found.challenge,
+    )

@@ -1,0 +1,94 @@
+"""A project's own step against the baseline that its tests keep."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from envkit.compare.comparability import find_ground
+from envkit.compare.fingerprints import compare_fingerprints
+from envkit.compare.layer import LayerResult
+from envkit.compare.sides import Side
+from envkit.errors import InputError
+from envkit.model.codec import decode, encode
+from envkit.model.fingerprint import Fingerprint, Suite
+from envkit.probes.child.membership import VERSION
+from envkit.probes.events import Probe
+from envkit.render.diff_words import line, sentence
+from envkit.workflows.fingerprint import assemble, must_hold, read_key
+from envkit.workflows.save import write_atomically
+
+#: Name of the suite of a step alone.
+SUITE: Final = "step"
+
+
+def fingerprint_of(step: Callable[[], Any], *, device: str = "auto") -> Fingerprint:
+    """Measure a step in this process; raises what it raises.
+
+    Raises:
+        InputError: this torch does not say enough of itself to compare anything.
+
+    """
+    # By name and only now: it imports torch.
+    in_process = importlib.import_module("envkit.probes.child.in_process")
+    told: dict[str, Any] = in_process.measure_here(step, device)
+    key = read_key(told["key"])
+    if key is None:
+        message = "This torch does not tell its version, flags and threads."
+        raise InputError(message, next_step="`envkit verify` says what is wrong with it.")
+    probes = msgspec.convert(told["probes"], list[Probe])
+    return assemble(probes, key, Suite(name=SUITE, version=VERSION), device=told["name"])
+
+
+def write_baseline(path: Path, fingerprint: Fingerprint) -> None:
+    """Write a baseline, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, encode(fingerprint))
+
+
+def read_baseline(path: Path) -> Fingerprint:
+    """Read a baseline.
+
+    Raises:
+        InputError: it is none, or was changed after it was written.
+
+    """
+    found = decode(path.read_bytes(), Fingerprint, origin=path.name)
+    must_hold(found)
+    return found
+
+
+def differences(baseline: Fingerprint, now: Fingerprint) -> list[str]:
+    """Say in a sentence each what is not as in the baseline; empty when all that counts is.
+
+    What another GPU lawfully has otherwise does not count, and what does not repeat on either side
+    accuses nobody. Tensors that cannot be compared at all are a difference.
+    """
+    sides = [
+        Side(label=label, kind="report", path=label, fingerprint=one)
+        for label, one in (("baseline", baseline), ("now", now))
+    ]
+    results = compare_fingerprints(find_ground(sides))
+    return [*_unlike(results), *_not_comparable(results)]
+
+
+def _unlike(results: Sequence[LayerResult]) -> list[str]:
+    return [
+        " ".join(filter(None, (f"{one.layer} {one.key}: {line(one)}", sentence(one))))
+        for result in results
+        if result.moved
+        for one in result.differences
+        if one.kind == "unexpected"
+    ]
+
+
+def _not_comparable(results: Sequence[LayerResult]) -> list[str]:
+    return [
+        f"tensors cannot be compared: {result.comparable.why}"
+        for result in results
+        if result.layer == "tensors" and result.agreement == "not_comparable"
+    ]
