@@ -21,7 +21,6 @@ Formats = Mapping[str, Callable[[Style], str]]
 #: Ending of the file that -o names -> format.
 ENDINGS: Final = {
     ".html": "html",
-    ".html": "html",
     ".json": "json",
     ".md": "markdown",
     ".sarif": "sarif",
