@@ -10,7 +10,7 @@ from envkit.allocator.course import Course
 from envkit.model.documents import Replay, ReplayDevice, ReplaySetting
 from envkit.render.html.engine import draw
 from envkit.render.html.figures import Drawing, drawing
-from envkit.render.html.table import Cell, Table
+from envkit.render.html.table import Cell, Room, Table
 from envkit.render.replay_picture import figures_of
 from envkit.render.replay_words import (
     blocks,
