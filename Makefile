@@ -16,7 +16,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint tests/constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help verify test lint types contracts docs-check docs site wheel-test clean torch
+.PHONY: help verify test browser lint types contracts docs-check docs site wheel-test clean torch
 .DELETE_ON_ERROR:
 
 help: ## List the targets
@@ -31,6 +31,9 @@ endif
 
 test: $(VENV)/.test torch ## Set up .venv and run the tests; PYTEST="-k allocator" runs some
 	$(BIN)/python -m pytest -n $(PROCESSES) $(PYTEST)
+
+browser: $(VENV)/.test ## Install what drives a chromium, for tests/browser
+	@$(PIP) --group browser
 
 lint: $(VENV)/.lint ## Check style and formatting (ruff)
 	$(BIN)/ruff check .
