@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from check_docs import INDEX, ROOT, links, slug
 
 #: The title, and the line that is there already.
-TOP = re.compile(r"\A# (?P<title>.+)\n\n(?P<line>\[Documentation\]\(.*\n\n)?")
+TOP = re.compile(r"\A# (?P<title>.+)\n+(?P<line>\[Documentation\]\(.*\n\n)?")
 
 
 def parts(index: str) -> dict[Path, str]:
