@@ -17,7 +17,8 @@ OPTIONS = {
     "verify": [
         *("-n, --name", "-p, --prefix", "--python", "--spec", "--lock"),
         *("--strict", "--deep", "--suite", "--no-fingerprint", "--device"),
-        *("--set", "--call", "--timeout", "--challenge", "--against", "--label", "-o", "--from", "--fail-on"),
+        *("--set", "--call", "--timeout", "--challenge", "--against"),
+        *("--label", "-o", "--from", "--fail-on"),
         *("--exit-zero", "--format", "--json"),
         *EVERYWHERE,
     ],
