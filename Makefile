@@ -16,7 +16,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint tests/constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help verify test lint types contracts docs-check docs wheel-test clean torch
+.PHONY: help verify test browser lint types contracts docs-check docs site wheel-test clean torch
 .DELETE_ON_ERROR:
 
 help: ## List the targets
@@ -32,6 +32,9 @@ endif
 test: $(VENV)/.test torch ## Set up .venv and run the tests; PYTEST="-k allocator" runs some
 	$(BIN)/python -m pytest -n $(PROCESSES) $(PYTEST)
 
+browser: $(VENV)/.test ## Install what drives a chromium, for tests/browser
+	@$(PIP) --group browser
+
 lint: $(VENV)/.lint ## Check style and formatting (ruff)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -43,8 +46,9 @@ types: $(VENV)/.lint $(VENV)/.test ## Check types (mypy --strict) and the child'
 contracts: $(VENV)/.lint ## Check which part may import which (import-linter)
 	$(BIN)/lint-imports
 
-docs-check: $(VENV)/.envkit ## Check links and --help texts in the documentation, and strings no file may hold
+docs-check: $(VENV)/.envkit ## Check links, commands and --help texts of the documentation, and strings no file may hold
 	$(BIN)/python tools/check_docs.py
+	$(BIN)/python tools/docs_navigation.py
 	$(BIN)/python tools/cli_reference.py
 	$(BIN)/python tools/remedy_pages.py
 	$(BIN)/python tools/forbidden_strings.py
@@ -55,6 +59,10 @@ docs: $(VENV)/.envkit ## Write the generated pages of the documentation
 	$(BIN)/python tools/allocated_reserved_page.py --write
 	$(BIN)/python tools/articles_checked.py --write
 	$(BIN)/python tools/oom_remedy_page.py --write
+	$(BIN)/python tools/docs_navigation.py --write
+
+site: $(VENV)/.site ## Build the documentation as a site into build/site
+	$(BIN)/python tools/build_site.py
 
 wheel-test: ## Build the wheel, install it into a clean environment and run the tests against it
 	tools/test_wheel.sh $(PYTHON)
@@ -76,6 +84,11 @@ $(VENV)/.envkit: $(VENV)/.made pyproject.toml tests/constraints.txt envkit/__ini
 $(VENV)/.test: $(VENV)/.envkit
 	@echo "test tools: into $(VENV), versions of tests/constraints.txt"
 	@$(PIP) --group test --editable '.[lock]'
+	@touch $@
+
+$(VENV)/.site: $(VENV)/.envkit
+	@echo "mkdocs: into $(VENV), version of tests/constraints.txt"
+	@$(PIP) --group docs
 	@touch $@
 
 $(VENV)/.lint: $(VENV)/.envkit

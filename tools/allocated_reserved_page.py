@@ -40,6 +40,8 @@ PICTURE: Final = PAGE.with_suffix(".svg")
 _PAGE: Final = """\
 # Allocated, reserved, free: what nvidia-smi shows and why
 
+[Documentation](../index.md) / [Explanation](../index.md#explanation)
+
 <!-- Written by tools/allocated_reserved_page.py from tests/data; do not edit. -->
 
 Four numbers are called "GPU memory", and they differ by gigabytes:

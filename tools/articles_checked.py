@@ -24,6 +24,8 @@ PAGE: Final = ROOT / "docs" / "explanation" / "articles-checked.md"
 _HEAD: Final = """\
 # The articles' numbers, checked
 
+[Documentation](../index.md) / [Explanation](../index.md#explanation)
+
 <!-- Written by tools/articles_checked.py from docs/data/articles-h200.json; do not edit. -->
 
 The articles that envkit comes from make claims about GPU memory. Each was measured:

@@ -1,8 +1,9 @@
-"""Check the documentation: links and anchors lead somewhere, and every page can be reached.
+"""Check the documentation: links lead somewhere, pages can be reached, commands exist.
 
 Run from the root of a checkout: `python tools/check_docs.py`. Links inside the repository must
 exist, anchors included; links to elsewhere must be well-formed https (nothing is fetched); every
-page under docs/ must be reachable from docs/index.md.
+page under docs/ must be reachable from docs/index.md; every `envkit ...` must be a command line
+that envkit understands.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
+
+import docs_commands
 
 ROOT = Path(__file__).parent.parent
 INDEX = Path("docs/index.md")
@@ -119,14 +122,16 @@ def unreachable(root: Path, found: dict[Path, list[Link]]) -> set[Path]:
     return {page for page in found if page.parts[0] == "docs"} - seen
 
 
+def pages(root: Path) -> dict[Path, str]:
+    """Return every page that is checked, named from the root, with its text."""
+    files = [*root.glob("docs/**/*.md"), *(file for glob in OUTSIDE for file in root.glob(glob))]
+    return {file.relative_to(root): file.read_text(encoding="utf-8") for file in sorted(files)}
+
+
 def faults(root: Path) -> tuple[dict[Path, list[Link]], list[str]]:
     """Return the links of every page, and a sentence for each fault."""
     root = root.resolve()
-    files = [*root.glob("docs/**/*.md"), *(file for glob in OUTSIDE for file in root.glob(glob))]
-    found: dict[Path, list[Link]] = {}
-    for file in sorted(files):
-        page = file.relative_to(root)
-        found[page] = list(links(page, file.read_text(encoding="utf-8")))
+    found = {page: list(links(page, text)) for page, text in pages(root).items()}
     said = [
         f"{link.page}:{link.line}: {link.target}: {fault}"
         for page in found.values()
@@ -141,7 +146,13 @@ def main() -> int:
     """Print the faults of this checkout's documentation."""
     found, said = faults(ROOT)
     count = sum(map(len, found.values()))
-    print("\n".join([*said, f"docs: {len(found)} pages, {count} links, {len(said)} faults"]))
+    commands = 0
+    for page, text in pages(ROOT).items():
+        on_page, wrong = docs_commands.faults(text)
+        commands += on_page
+        said += [f"{page}:{fault}" for fault in wrong]
+    counted = f"{len(found)} pages, {count} links, {commands} commands, {len(said)} faults"
+    print("\n".join([*said, f"docs: {counted}"]))
     return 1 if said else 0
 
 

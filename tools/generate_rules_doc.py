@@ -21,6 +21,8 @@ TARGET = ROOT / "docs" / "rules.md"
 _HEAD = """\
 # Rules
 
+[Documentation](index.md) / [Reference](index.md#reference)
+
 Written by `tools/generate_rules_doc.py` from the rules themselves: change those, not this file.
 `envkit rules` lists them, `envkit explain CODE` shows one page. Tables named here are
 `envkit/compat/data/*.yaml`; every row there has its source and the day it was read.

@@ -21,6 +21,8 @@ PAGE: Final = ROOT / "docs" / "explanation" / "oom-remedy.md"
 _PAGE: Final = """\
 # A run that failed, and the setting that let it pass
 
+[Documentation](../index.md) / [Explanation](../index.md#explanation)
+
 <!-- Written by tools/oom_remedy_page.py from docs/data/oom-remedy-h200.json; do not edit. -->
 
 A language model (width {width}, {depth} blocks, {words} words) is trained on batches of {batch}

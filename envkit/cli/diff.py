@@ -32,7 +32,7 @@ envkit diff ~/envs/vit conda-list.txt --require packages"""
 @click.option("--python", metavar="EXE", help="Interpreter for --confirm [active one].")
 @click.option("-o", "output", metavar="FILE", help="Save it; the ending says the format.")
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 whatever the verdict is.")
-@format_options("text", "json", "markdown", "junit", "sarif", "github")
+@format_options("text", "json", "markdown", "html", "junit", "sarif", "github")
 @terminal_options
 def command(**options: Any) -> int:
     """Say what differs between machines, and the cause.
@@ -79,5 +79,10 @@ def _formats(comparison: Comparison) -> Formats:
 
         return diff_outcome(document)
 
-    others = {**of_outcome(outcome), "markdown": markdown}
+    def html(_: Style) -> str:
+        from envkit.workflows.report import comparison_page  # noqa: PLC0415 (templates)
+
+        return comparison_page(comparison)
+
+    others = {**of_outcome(outcome), "markdown": markdown, "html": html}
     return {"text": text, "json": lambda _: render_json(document), **others}

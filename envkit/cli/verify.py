@@ -36,7 +36,7 @@ envkit verify --from report.json        judge what somebody else recorded"""
 
 @click.command(cls=EnvkitCommand, name="verify", examples=EXAMPLES)
 @verify_options
-@format_options("text", "json", "markdown", "junit", "sarif", "github")
+@format_options("text", "json", "markdown", "html", "junit", "sarif", "github")
 @terminal_options
 def command(**options: Any) -> int:
     """Say whether this machine and environment are right.
@@ -97,5 +97,10 @@ def _formats(report: Report, *, saved: bool) -> Formats:
 
         return render_report_markdown(report, in_repository(outcome()))
 
-    others = {**of_outcome(outcome), "markdown": markdown}
+    def html(_: Style) -> str:
+        from envkit.workflows.report import machine_page  # noqa: PLC0415 (templates)
+
+        return machine_page(report)
+
+    others = {**of_outcome(outcome), "markdown": markdown, "html": html}
     return {"text": text, "json": lambda _: render_json(report), **others}

@@ -14,6 +14,7 @@ from envkit.errors import InputError
 from envkit.model import codec
 from envkit.model.observed import value_of
 from envkit.model.report import Report
+from envkit.render.html.differences import answer
 from envkit.render.html.machine import render_machine
 from envkit.render.html.pair import render_pair
 from envkit.render.html.team import Member, Outlier, render_team
@@ -119,7 +120,7 @@ def _members(comparison: Comparison, reference: Side) -> Iterator[Member]:
             mem=(fingerprint.short.mem if fingerprint is not None else None) or "",
             num=(fingerprint.short.num if fingerprint is not None else None) or "",
             group=groups[side.label],
-            agreement={name: result.agreement for name, result in layers.items()},
+            answers={n: answer(one.agreement, one.differences) for n, one in layers.items()},
         )
 
 

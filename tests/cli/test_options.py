@@ -17,7 +17,8 @@ OPTIONS = {
     "verify": [
         *("-n, --name", "-p, --prefix", "--python", "--spec", "--lock"),
         *("--strict", "--deep", "--suite", "--no-fingerprint", "--device"),
-        *("--set", "--timeout", "--challenge", "--against", "--label", "-o", "--from", "--fail-on"),
+        *("--set", "--call", "--timeout", "--challenge", "--against"),
+        *("--label", "-o", "--from", "--fail-on"),
         *("--exit-zero", "--format", "--json"),
         *EVERYWHERE,
     ],
@@ -39,6 +40,7 @@ OPTIONS = {
     ],
     "oom": ["-o", "--format", "--json", *EVERYWHERE],
     "memory": [],
+    "report": ["-o", *EVERYWHERE],
     "proof": [],
     "explain": EVERYWHERE,
     "rules": EVERYWHERE,

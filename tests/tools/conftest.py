@@ -34,8 +34,22 @@ def check_wheel() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
-def check_docs() -> ModuleType:
-    return load("check_docs")
+def check_docs() -> Iterator[ModuleType]:
+    sys.path.insert(0, str(TOOLS))  # it imports its neighbour
+    yield load("check_docs")
+    sys.path.remove(str(TOOLS))
+
+
+@pytest.fixture(scope="session")
+def docs_navigation() -> Iterator[ModuleType]:
+    sys.path.insert(0, str(TOOLS))  # it imports its neighbour
+    yield load("docs_navigation")
+    sys.path.remove(str(TOOLS))
+
+
+@pytest.fixture(scope="session")
+def docs_commands() -> ModuleType:
+    return load("docs_commands")
 
 
 @pytest.fixture

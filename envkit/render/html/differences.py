@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, Literal
 
 import msgspec
 
 from envkit.model.documents import Cause, Diff, Difference
 from envkit.model.package_change import change_of, count_changes
 from envkit.render import diff_words as words
-from envkit.render.html.table import Cell, Mark, Table, table
+from envkit.render.html.table import Cell, Mark, Room, Table
 
 VERDICTS: Final[Mapping[str, tuple[Mark, str, str]]] = {
     "same": ("good", "✔", "Same"),
     "different": ("bad", "✘", "Different"),
     "incomplete": ("unknown", "?", "Incomplete"),
 }
-ANSWERS: Final[Mapping[str, tuple[Mark, str]]] = {
+Answer = Literal["same", "expected", "different", "not_comparable"]
+ANSWERS: Final[Mapping[Answer, tuple[Mark, str]]] = {
     "same": ("good", "same"),
+    "expected": ("warn", "different, as expected"),
     "different": ("bad", "different"),
     "not_comparable": ("unknown", "not comparable"),
 }
@@ -34,29 +36,42 @@ class LayerAnswer(msgspec.Struct, frozen=True, kw_only=True):
     why: str
 
 
+def answer(
+    agreement: Literal["same", "different", "not_comparable"], found: Iterable[Difference]
+) -> Answer:
+    """Return the answer of a layer, telling apart what hardware or driver explain."""
+    if agreement == "different" and all(one.kind == "expected" for one in found):
+        return "expected"
+    return agreement
+
+
 def vector(diff: Diff) -> Iterator[LayerAnswer]:
     """Yield the answer layer by layer; a layer that no input has says nothing."""
     for name, agreement in diff.agreement.items():
         comparable = diff.comparable[name]
         if not comparable.why.startswith("no input"):
-            mark, word = ANSWERS[agreement]
+            mark, word = ANSWERS[answer(agreement, words.ordered(diff, name))]
             why = f"comparable: {comparable.answer}, {comparable.why}"
             yield LayerAnswer(name=name, mark=mark, word=word, why=why)
 
 
-def difference_tables(diff: Diff) -> Iterator[Table]:
+def difference_tables(diff: Diff, room: Room) -> Iterator[Table]:
     """Yield a table for each layer in which something differs, the machine's own facts last."""
     for layer in (*diff.agreement, words.MACHINE):
         found = words.ordered(diff, layer)
         if found:
-            yield _packages(diff, found) if layer == "packages" else _layer(diff, layer, found)
+            yield (
+                _packages(diff, found, room)
+                if layer == "packages"
+                else _layer(diff, layer, found, room)
+            )
 
 
-def _packages(diff: Diff, found: Sequence[Difference]) -> Table:
+def _packages(diff: Diff, found: Sequence[Difference], room: Room) -> Table:
     counted = count_changes(diff.differences)
     caption = f"Packages: {counted}" if counted else f"Packages: {len(found)} differ"
     columns = ("package", *_columns(diff), "change")
-    return table("differ-packages", caption, columns, [_package(diff, one) for one in found])
+    return room.table("differ-packages", caption, columns, [_package(diff, one) for one in found])
 
 
 def _package(diff: Diff, one: Difference) -> list[Cell]:
@@ -66,10 +81,10 @@ def _package(diff: Diff, one: Difference) -> list[Cell]:
     return [Cell(one.key), *_values(diff, one), Cell(change)]
 
 
-def _layer(diff: Diff, layer: str, found: Sequence[Difference]) -> Table:
+def _layer(diff: Diff, layer: str, found: Sequence[Difference], room: Room) -> Table:
     if layer == words.MACHINE:
         caption = "Machine: shown, never compared"
-        return table(
+        return room.table(
             "differ-machine",
             caption,
             ("fact", *_columns(diff)),
@@ -77,7 +92,7 @@ def _layer(diff: Diff, layer: str, found: Sequence[Difference]) -> Table:
         )
     columns = ("what", *_columns(diff), "class")
     rows = [[_key(one), *_values(diff, one), _class(one)] for one in found]
-    return table(f"differ-{layer}", layer.capitalize(), columns, rows)
+    return room.table(f"differ-{layer}", layer.capitalize(), columns, rows)
 
 
 def _key(one: Difference) -> Cell:
@@ -102,13 +117,13 @@ def _values(diff: Diff, one: Difference) -> Iterator[Cell]:
         yield Cell(words.said(value))
 
 
-def lost_table(diff: Diff) -> Table:
+def lost_table(diff: Diff, room: Room) -> Table:
     """Return what could not be compared, and why."""
     rows = [
         (Cell(one.layer), Cell(one.key), Cell(_reasons(diff, one.reasons)))
         for one in diff.cannot_compare
     ]
-    return table("lost", "Could not be compared", ("layer", "what", "why"), rows)
+    return room.table("lost", "Could not be compared", ("layer", "what", "why"), rows)
 
 
 def _reasons(diff: Diff, reasons: Sequence[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Any, Final, Literal
 
 import msgspec
@@ -19,13 +20,16 @@ from envkit.model.fingerprint import (
 from envkit.model.observed import value_of
 from envkit.model.report import Report
 from envkit.render import fact_rows, fingerprint_rows
-from envkit.render.html.engine import draw
+from envkit.render.html.engine import MOST_CHARACTERS, draw
 from envkit.render.html.figures import Drawing, checkerboard_drawings, workload_drawing
-from envkit.render.html.table import Cell, Mark, Table, number, table
+from envkit.render.html.table import Cell, Mark, Room, Table, number
 from envkit.render.report_words import counted_checks, target_line
 
 #: Findings of one severity that are shown.
 MOST_FINDINGS: Final = 100
+MOST_EVIDENCE: Final = 12
+#: Workloads whose memory is drawn; a suite has four to ten.
+MOST_DRAWINGS: Final = 24
 #: Facts with tables of their own, or too long for one line.
 _LISTS: Final = ("conda.packages", "pip.distributions", "contract.", "torch.libraries")
 
@@ -87,6 +91,7 @@ def render_machine(report: Report, packages: Sequence[PackageRow]) -> str:
     """
     fingerprint = report.fingerprint
     measured = () if fingerprint is None else workload_memory(fingerprint)
+    room = Room()
     mark, sign, word = VERDICTS[report.verdict.status]
     return draw(
         "machine.html",
@@ -97,21 +102,21 @@ def render_machine(report: Report, packages: Sequence[PackageRow]) -> str:
         word=word,
         report=report,
         meta=tuple(_meta(report)),
-        severities=tuple(_by_severity(report.findings)),
+        severities=tuple(_by_severity(report.findings, room)),
         facts=fact_rows.rows(report.facts),
-        all_facts=_all_facts(report),
-        packages=_package_table(packages),
+        all_facts=_all_facts(report, room),
+        packages=_package_table(packages, room),
         lock=_lock_line(report, packages),
         fingerprint=fingerprint,
         fingerprint_title="" if fingerprint is None else fingerprint_rows.title(fingerprint),
-        layers=_layer_table(fingerprint),
-        key=_key_table(fingerprint),
+        layers=_layer_table(fingerprint, room),
+        key=_key_table(fingerprint, room),
         workloads=tuple(_workloads(measured)),
-        peaks=_peak_table(measured),
+        peaks=_peak_table(measured, room),
         checkerboard=() if fingerprint is None else checkerboard_drawings(fingerprint),
-        exercises=_exercise_table(fingerprint),
-        numerics=_numerics_table(fingerprint),
-        checks=_check_table(report.checks),
+        exercises=_exercise_table(fingerprint, room),
+        numerics=_numerics_table(fingerprint, room),
+        checks=_check_table(report.checks, room),
         counted=counted_checks(report.checks),
     )
 
@@ -140,30 +145,45 @@ def _meta(report: Report) -> Iterator[tuple[str, str]]:
 
 
 def _by_severity(
-    findings: Sequence[Finding],
+    findings: Sequence[Finding], room: Room
 ) -> Iterator[tuple[tuple[str, str, str], Sequence[Finding], int]]:
     """Yield a severity's look, its findings and how many are left out."""
     for severity in Severity:
         group = [one for one in findings if one.severity is severity]
+        shown = list(takewhile(lambda one: room.takes(*_texts(one)), group[:MOST_FINDINGS]))
         if group:
-            left_out = max(0, len(group) - MOST_FINDINGS)
-            yield _SEVERITIES[severity], group[:MOST_FINDINGS], left_out
+            yield _SEVERITIES[severity], shown, len(group) - len(shown)
 
 
-def _all_facts(report: Report) -> Table:
+def _texts(finding: Finding) -> Iterator[str]:
+    """Yield the texts of a finding in pieces of the size of a cell."""
+    whole = [
+        finding.title,
+        finding.fix.text,
+        finding.url,
+        *(finding.fix.command or "").splitlines(),
+    ]
+    for one in finding.evidence[:MOST_EVIDENCE]:
+        whole += (one.what, one.seen, one.source)
+    for text in whole:
+        shown = text[:MOST_CHARACTERS]
+        yield from (shown[at : at + 200] for at in range(0, len(shown), 200))
+
+
+def _all_facts(report: Report, room: Room) -> Table:
     rows = [
         (Cell(name, is_code=True), Cell(value))
         for name, value in fact_rows.rows(report.facts, everything=True)
         if not name.startswith(_LISTS)
     ]
-    return table("all-facts", "Every fact that was recorded", ("fact", "value"), rows)
+    return room.table("all-facts", "Every fact that was recorded", ("fact", "value"), rows)
 
 
-def _package_table(packages: Sequence[PackageRow]) -> Table:
+def _package_table(packages: Sequence[PackageRow], room: Room) -> Table:
     is_compared = any(one.state for one in packages)
     columns = ("package", "by", "installed", *(("locked", "answer") if is_compared else ()))
     rows = [_package_cells(one, is_compared=is_compared) for one in packages]
-    return table("package-table", "Packages of the environment", columns, rows)
+    return room.table("package-table", "Packages of the environment", columns, rows)
 
 
 def _package_cells(one: PackageRow, *, is_compared: bool) -> list[Cell]:
@@ -183,17 +203,19 @@ def _lock_line(report: Report, packages: Sequence[PackageRow]) -> str:
     return f"Against the lock {lock}: {alike} of {len(packages)} packages are as locked."
 
 
-def _layer_table(fingerprint: Fingerprint | None) -> Table:
+def _layer_table(fingerprint: Fingerprint | None, room: Room) -> Table:
     rows = []
     for layer, said in () if fingerprint is None else fingerprint_rows.layers(fingerprint):
         digest = fingerprint.digests.get(layer) if fingerprint is not None else None
         shown = "not digested" if layer not in DIGEST_LAYERS else "none"
         code = shortened(digest) if digest is not None else shown
         rows.append((Cell(layer), Cell(said), Cell(code, is_code=digest is not None)))
-    return table("layer-table", "Layers of the fingerprint", ("layer", "probes", "digest"), rows)
+    return room.table(
+        "layer-table", "Layers of the fingerprint", ("layer", "probes", "digest"), rows
+    )
 
 
-def _key_table(fingerprint: Fingerprint | None) -> Table:
+def _key_table(fingerprint: Fingerprint | None, room: Room) -> Table:
     built: dict[str, Any] = {} if fingerprint is None else msgspec.to_builtins(fingerprint.key)
     rows = []
     for name, value in built.items():
@@ -202,17 +224,19 @@ def _key_table(fingerprint: Fingerprint | None) -> Table:
             shown = one if isinstance(one, str) else msgspec.json.encode(one).decode()
             rows.append((Cell(f"{name} {entry or ''}".rstrip(), is_code=True), Cell(shown)))
     caption = "What must agree for two fingerprints to be compared in full"
-    return table("key-table", caption, ("part of the key", "value"), rows)
+    return room.table("key-table", caption, ("part of the key", "value"), rows)
 
 
 def _workloads(measured: Sequence[WorkloadMemory]) -> Iterator[_Workload]:
-    for place, one in enumerate(measured, 1):
+    for place, one in enumerate(measured[:MOST_DRAWINGS], 1):
         yield _Workload(name=one.name, drawing=workload_drawing(one, place), reason=one.reason)
 
 
-def _peak_table(measured: Sequence[WorkloadMemory]) -> Table:
+def _peak_table(measured: Sequence[WorkloadMemory], room: Room) -> Table:
     columns = ("workload", "requests", "allocated, B", "reserved, B", "segments", "unused at peak")
-    return table("peak-table", "Peaks as measured", columns, [_peak_cells(one) for one in measured])
+    return room.table(
+        "peak-table", "Peaks as measured", columns, [_peak_cells(one) for one in measured]
+    )
 
 
 def _peak_cells(one: WorkloadMemory) -> list[Cell]:
@@ -225,11 +249,11 @@ def _peak_cells(one: WorkloadMemory) -> list[Cell]:
     return [Cell(one.name), number(one.requests or None), *sizes, unused]
 
 
-def _exercise_table(fingerprint: Fingerprint | None) -> Table:
+def _exercise_table(fingerprint: Fingerprint | None, room: Room) -> Table:
     probes = {} if fingerprint is None else fingerprint.layers.allocator
     rows = [(Cell(name), *_exercise_cells(result)) for name, result in sorted(probes.items())]
     columns = ("exercise", "status", "operations", "against the model", "digest")
-    return table("exercise-table", "Allocator exercises", columns, rows)
+    return room.table("exercise-table", "Allocator exercises", columns, rows)
 
 
 def _exercise_cells(result: ProbeResult) -> list[Cell]:
@@ -243,14 +267,14 @@ def _exercise_cells(result: ProbeResult) -> list[Cell]:
     return [_status(result), operations, answer, _digest(result)]
 
 
-def _numerics_table(fingerprint: Fingerprint | None) -> Table:
+def _numerics_table(fingerprint: Fingerprint | None, room: Room) -> Table:
     probes = {} if fingerprint is None else fingerprint.layers.numerics
     rows = [
         (Cell(name), _status(result), Cell(_outputs(result)), _digest(result))
         for name, result in sorted(probes.items())
     ]
     columns = ("probe", "status", "outputs", "digest")
-    return table("numerics-table", "Numbers, bit for bit", columns, rows)
+    return room.table("numerics-table", "Numbers, bit for bit", columns, rows)
 
 
 def _outputs(result: ProbeResult) -> str:
@@ -289,9 +313,9 @@ def _digest(result: ProbeResult) -> Cell:
     return Cell("" if result.digest is None else shortened(result.digest), is_code=True)
 
 
-def _check_table(checks: Sequence[Check]) -> Table:
+def _check_table(checks: Sequence[Check], room: Room) -> Table:
     rows = []
     for check in checks:
         mark, word = _CHECKS[check.status]
         rows.append((Cell(check.code, is_code=True), Cell(word, mark), Cell(check.reason)))
-    return table("check-table", "Every rule that was run", ("rule", "answer", "reason"), rows)
+    return room.table("check-table", "Every rule that was run", ("rule", "answer", "reason"), rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from envkit.allocator.workloads import workload_memory
 from envkit.model.documents import Diff
@@ -11,6 +12,10 @@ from envkit.render import diff_words as words
 from envkit.render.html import differences
 from envkit.render.html.engine import draw
 from envkit.render.html.figures import Drawing, overlaid_drawing
+from envkit.render.html.table import Room
+
+#: Workloads whose memory is drawn.
+MOST_DRAWINGS: Final = 24
 
 
 def render_pair(
@@ -25,6 +30,7 @@ def render_pair(
 
     """
     mark, sign, word = differences.VERDICTS[diff.verdict.status]
+    room = Room()
     labels = [one.label for one in diff.inputs]
     drawings = tuple(_drawings(labels, fingerprints))
     return draw(
@@ -42,8 +48,8 @@ def render_pair(
         confirmation=words.confirmation,
         notes=notes,
         drawings=drawings,
-        tables=tuple(differences.difference_tables(diff)),
-        lost=differences.lost_table(diff),
+        tables=tuple(differences.difference_tables(diff, room)),
+        lost=differences.lost_table(diff, room),
     )
 
 
@@ -64,7 +70,7 @@ def _drawings(
         for one in fingerprints
     ]
     common = [name for name in measured[0] if all(name in one for one in measured)]
-    for number, name in enumerate(common, 1):
+    for number, name in enumerate(common[:MOST_DRAWINGS], 1):
         sides = [(label, one[name]) for label, one in zip(labels, measured, strict=True)]
         drawing = overlaid_drawing(name, sides, number)
         if drawing is not None:

@@ -10,7 +10,7 @@ from envkit.allocator.course import Course
 from envkit.model.documents import Replay, ReplayDevice, ReplaySetting
 from envkit.render.html.engine import draw
 from envkit.render.html.figures import Drawing, drawing
-from envkit.render.html.table import Cell, Table, table
+from envkit.render.html.table import Cell, Room, Table
 from envkit.render.replay_picture import figures_of
 from envkit.render.replay_words import (
     blocks,
@@ -71,7 +71,7 @@ def _device(device: ReplayDevice, courses: Sequence[Course]) -> _Device:
 def _settings(device: ReplayDevice, name: str) -> Table:
     columns = ("Settings", "Reserved", "Allocated", "Fragmentation", "Cache flushes", "End")
     rows = (_row(setting) for setting in device.settings)
-    return table(f"{name}-settings", "Settings", columns, rows)
+    return Room().table(f"{name}-settings", "Settings", columns, rows)
 
 
 def _row(setting: ReplaySetting) -> tuple[Cell, ...]:
@@ -106,4 +106,6 @@ def _peak(device: ReplayDevice, name: str) -> Table:
         )
         for group in device.peak
     )
-    return table(f"{name}-peak", "Where the peak comes from", ("Where", "Bytes", "Blocks"), rows)
+    return Room().table(
+        f"{name}-peak", "Where the peak comes from", ("Where", "Bytes", "Blocks"), rows
+    )

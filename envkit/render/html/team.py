@@ -11,13 +11,15 @@ from envkit.model.documents import Cause, Diff
 from envkit.render import diff_words as words
 from envkit.render.html import differences
 from envkit.render.html.engine import draw
-from envkit.render.html.table import Cell, Table, table
+from envkit.render.html.table import Cell, Room, Table
 
 #: Worst last, so that sorting upwards ends with what to look at, and downwards begins with it.
-_ORDER: Final = {"same": 0, "not_comparable": 1, "different": 2}
+_ORDER: Final = {"same": 0, "expected": 1, "not_comparable": 2, "different": 3}
 #: Members of a group that are named.
 MOST_MEMBERS: Final = 60
 MOST_GROUPS: Final = 60
+#: Causes of a group that are only possible.
+MOST_POSSIBLE: Final = 2
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,8 +32,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     num: str
     group: int
     """1 is the largest."""
-    agreement: Mapping[str, str]
-    """Layer to `same`, `different` or `not_comparable`, against the reference."""
+    answers: Mapping[str, differences.Answer]
+    """By layer, against the reference."""
 
 
 class Outlier(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,6 +64,7 @@ def render_team(
         reference: label of the machine that the others are held against, of the largest group.
 
     """
+    room = Room()
     mark, sign, word = differences.VERDICTS[diff.verdict.status]
     return draw(
         "team.html",
@@ -74,32 +77,41 @@ def render_team(
         diff=diff,
         meta=(("held against", reference), ("groups", str(len(diff.groups)))),
         vector=tuple(differences.vector(diff)),
-        matrix=_matrix(diff, members),
+        matrix=_matrix(diff, members, room),
         reference=reference,
         majority=diff.groups[0] if diff.groups else (),
-        outliers=outliers[:MOST_GROUPS],
+        outliers=[_most_telling(one) for one in outliers[:MOST_GROUPS]],
         more_outliers=max(0, len(outliers) - MOST_GROUPS),
         most_members=MOST_MEMBERS,
         is_claimed=differences.is_claimed,
         confirmation=words.confirmation,
         notes=notes,
-        tables=tuple(differences.difference_tables(diff)),
-        lost=differences.lost_table(diff),
+        tables=tuple(differences.difference_tables(diff, room)),
+        lost=differences.lost_table(diff, room),
     )
 
 
-def _matrix(diff: Diff, members: Sequence[Member]) -> Table:
+def _most_telling(outlier: Outlier) -> Outlier:
+    """Keep what is claimed to be the cause; of what is only possible a few."""
+    claimed = tuple(one for one in outlier.causes if differences.is_claimed(one))
+    return msgspec.structs.replace(outlier, causes=claimed or outlier.causes[:MOST_POSSIBLE])
+
+
+def _matrix(diff: Diff, members: Sequence[Member], room: Room) -> Table:
     layers = [one.name for one in differences.vector(diff)]
-    columns = ("machine", "group", "GPU or processor", "torch", "memory", "numbers", *layers)
-    rows = [[*_described(one), *_answers(one, layers)] for one in members]
+    columns = ("machine", "group", *layers, "device", "torch", "mem", "num")
+    rows = [[*_named(one), *_answers(one, layers), *_described(one)] for one in members]
     return msgspec.structs.replace(
-        table("matrix-table", "Machines and layers", columns, rows), is_filtered=True
+        room.table("matrix-table", "Machines and layers", columns, rows), is_filtered=True
     )
+
+
+def _named(one: Member) -> Iterator[Cell]:
+    yield Cell(one.label)
+    yield Cell(str(one.group), sort=one.group)
 
 
 def _described(one: Member) -> Iterator[Cell]:
-    yield Cell(one.label)
-    yield Cell(str(one.group), sort=one.group)
     yield Cell(one.device)
     yield Cell(one.torch)
     yield Cell(one.mem, is_code=bool(one.mem))
@@ -108,6 +120,6 @@ def _described(one: Member) -> Iterator[Cell]:
 
 def _answers(one: Member, layers: Sequence[str]) -> Iterator[Cell]:
     for layer in layers:
-        answer = one.agreement[layer]
+        answer = one.answers[layer]
         mark, word = differences.ANSWERS[answer]
-        yield Cell(word, mark, sort=_ORDER[answer])
+        yield Cell(word, mark, sort=_ORDER[answer], is_sign=True)

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from measured import h200_path
+from running import run_envkit
+
+
+def test_a_report_becomes_a_file(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    done = run_envkit("report", h200_path(), "-o", page)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert page.read_text("utf-8").startswith("<!doctype html>")
+
+
+def test_without_o_the_page_is_on_stdout_and_a_folder_of_one_is_a_machine(tmp_path: Path) -> None:
+    shutil.copy(h200_path(), tmp_path / "a.json")
+    done = run_envkit("report", tmp_path)
+    assert done.returncode == 0
+    assert "<title>Pass: h200 - envkit</title>" in done.stdout
+
+
+def test_a_folder_of_two_is_a_pair(tmp_path: Path) -> None:
+    for name in ("a.json", "b.json"):
+        shutil.copy(h200_path(), tmp_path / name)
+    done = run_envkit("report", tmp_path)
+    assert done.returncode == 0
+    assert "lie on each other" in done.stdout
+
+
+def test_what_is_no_report_is_named(tmp_path: Path) -> None:
+    freeze = tmp_path / "freeze.txt"
+    freeze.write_text("torch==2.11.0\nnumpy==2.3.4\n")
+    done = run_envkit("report", freeze)
+    assert done.returncode == 2
+    assert "is a pip-freeze; the page of one machine is made from a report" in done.stderr
+
+
+def test_a_changed_report_is_refused(tmp_path: Path) -> None:
+    changed = tmp_path / "changed.json"
+    changed.write_text(h200_path().read_text("utf-8").replace("28c5a46c3d60", "deadbeef0000"))
+    done = run_envkit("report", changed)
+    assert done.returncode == 2
+    assert "does not hold" in done.stderr
