@@ -19,7 +19,7 @@ from envkit.render.outcome import Outcome
 from envkit.render.style import Style
 from envkit.workflows.config import Configuration, current_folder, read_configuration
 from envkit.workflows.request import request_from
-from envkit.workflows.save import choose_destination, save_report
+from envkit.workflows.save import choose_destination, names_folder, save_report
 
 EXAMPLES = """\
 envkit verify                           the active environment
@@ -31,6 +31,7 @@ envkit verify --label lab-1 -o team/    one file a machine in a team's folder
 envkit verify -n vit --spec vit         is it what the spec asks for
 envkit verify -n vit --lock conda-lock.yml --deep
 envkit verify --against h200-torch2.11.0    measure what a baseline did
+envkit verify --device all -o gpus/     every GPU, and who is unlike the rest
 envkit verify --from report.json        judge what somebody else recorded"""
 
 
@@ -47,20 +48,25 @@ def command(**options: Any) -> int:
     terminal = Terminal.of(options)
     configuration = read_configuration(current_folder(), os.environ)
     if options["from_"] is not None:
-        report = _recorded(options, configuration)
+        reports: tuple[Report, ...] = (_recorded(options, configuration),)
     else:
-        report = _live(options, configuration, terminal)
+        reports = _live(options, configuration, terminal)
+    report = reports[0]
     if options["output"] is not None:
-        destination = choose_destination(options["output"], report.label)
-        save_report(report, render_json(report), destination)
+        # A file is the machine's report alone; in a folder each further device has one too.
+        for one in reports if names_folder(options["output"]) else reports[:1]:
+            destination = choose_destination(options["output"], one.label)
+            save_report(one, render_json(one), destination)
     formats = _formats(report, saved=options["from_"] is not None)
     print_format(formats, options, terminal)
     return 0 if options["exit_zero"] else report.verdict.exit_code
 
 
-def _live(options: dict[str, Any], configuration: Configuration, terminal: Terminal) -> Report:
+def _live(
+    options: dict[str, Any], configuration: Configuration, terminal: Terminal
+) -> tuple[Report, ...]:
     from envkit.workflows.live import live_readers  # noqa: PLC0415 (not for a recorded machine)
-    from envkit.workflows.verify import verify  # noqa: PLC0415
+    from envkit.workflows.verify import verify_each  # noqa: PLC0415
 
     request = request_from(options, configuration)
     if options["output"] is not None:
@@ -68,7 +74,7 @@ def _live(options: dict[str, Any], configuration: Configuration, terminal: Termi
     named = {option: options[option] for option in ("name", "prefix", "python")}
     readers = live_readers(os.environ, timeout_s=request.timeout_s, **named)
     with progress(shown=terminal.progress_on(), ascii_only=not style_of(terminal).unicode) as tell:
-        return verify(request, readers, tell)
+        return verify_each(request, readers, tell)
 
 
 def _recorded(options: dict[str, Any], configuration: Configuration) -> Report:

@@ -116,11 +116,31 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     throttle_reasons: Observed[tuple[str, ...]] = NOT_RECORDED
 
 
+class Sibling(msgspec.Struct, frozen=True, kw_only=True):
+    """A device that was measured beside others, or the device of one rank of a job."""
+
+    place: str
+    """`cuda:1`, as torch numbers it, or `rank 1`."""
+    name: str
+    """Of the GPU or of the processor; empty where that is not known."""
+    outcome: Literal["agrees", "differs", "incomplete"]
+    layers: tuple[str, ...] = ()
+    """Layers of the fingerprint that differ; `self_test` where a known answer came out wrong."""
+    reason: str = ""
+    """What it differs from and in what, or why it could not be compared."""
+    mem: str | None = None
+    """Short digest of allocator, tensors and workspaces."""
+    num: str | None = None
+    """Short digest of the numerics."""
+
+
 class GpuFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """GPUs on the bus and as the driver lists them, before CUDA_VISIBLE_DEVICES."""
 
     pci_devices: Observed[tuple[PciDevice, ...]] = NOT_RECORDED
     devices: Observed[tuple[Gpu, ...]] = NOT_RECORDED
+    siblings: Observed[tuple[Sibling, ...]] = NOT_RECORDED
+    """How the devices that were measured side by side compare (`--device all`, ranks of a job)."""
 
 
 class HostFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

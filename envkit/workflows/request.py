@@ -51,7 +51,7 @@ class VerifyRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     def facts(self, suite: Observed[str]) -> RequestFacts:
         """Return the request as facts, with the suite that was run."""
-        on_gpu = self.device.value.startswith("cuda")
+        on_gpu = self.device.value.startswith(("cuda", "all"))
         return RequestFacts(
             device=self.device,
             suite=suite,
