@@ -114,6 +114,23 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`default`, `exclusive_process` or `prohibited`."""
     processes: Observed[tuple[GpuProcess, ...]] = NOT_RECORDED
     throttle_reasons: Observed[tuple[str, ...]] = NOT_RECORDED
+    nvlinks_active: Observed[int] = NOT_RECORDED
+    """NVLink connections of this GPU that are up."""
+
+
+class GpuLink(msgspec.Struct, frozen=True, kw_only=True):
+    """How two GPUs reach each other, by NVML; `one` and `other` are its indices."""
+
+    one: int
+    other: int
+    path: Observed[str]
+    """The nearest they share: `board`, `pci_switch`, `pci_switches`, `host_bridge`, `numa_node` or
+    `system`."""
+    p2p_read: Observed[str]
+    """`ok`, or why one cannot read the other's memory: `chipset_not_supported` ..."""
+    p2p_write: Observed[str]
+    p2p_nvlink: Observed[str]
+    """Whether they do so by NVLink."""
 
 
 class Sibling(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,6 +156,8 @@ class GpuFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     pci_devices: Observed[tuple[PciDevice, ...]] = NOT_RECORDED
     devices: Observed[tuple[Gpu, ...]] = NOT_RECORDED
+    links: Observed[tuple[GpuLink, ...]] = NOT_RECORDED
+    """Each pair of GPUs; not applicable with fewer than two."""
     siblings: Observed[tuple[Sibling, ...]] = NOT_RECORDED
     """How the devices that were measured side by side compare (`--device all`, ranks of a job)."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -195,7 +196,7 @@ def test_without_a_usable_gpu_all_is_a_failure() -> None:
 def test_children_run_at_the_same_time_but_never_more_than_allowed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(all_gpus.os, "cpu_count", lambda: 4)  # two at a time
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)  # two at a time
     met = threading.Barrier(2, timeout=30)
     running, most = 0, 0
     lock = threading.Lock()
