@@ -18,10 +18,12 @@ from envkit.compare.groups import group_fingerprints
 from envkit.compare.sides import Side
 from envkit.model.documents import Difference
 from envkit.model.facts import Sibling
-from envkit.model.fingerprint import LAYERS, Fingerprint
+from envkit.model.fingerprint import LAYERS, Fingerprint, Layers
 from envkit.workflows.conclude import what_is_missing
 
 WITHIN_MODEL: Final = tuple(layer for layer in LAYERS if layer != "context")
+#: Families that span all devices: they are measured once, and are no property of any one of them.
+_SPREAD: Final = ("collectives.", "sharded.")
 #: What makes two devices siblings: name, compute capability, number of multiprocessors.
 _Model: TypeAlias = tuple[str, str | None, int | None]
 
@@ -41,9 +43,27 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
 
 def compare_members(members: Sequence[Member]) -> tuple[Sibling, ...]:
     """Compare each device with those of its model, and the models with each other."""
+    members = [_alone(one) for one in members]
     references = _references(members)
     first = next(iter(references.values()), None)
     return tuple(_sibling(one, references, first) for one in members)
+
+
+def _alone(one: Member) -> Member:
+    """Return a member without what its fingerprint says of all devices together."""
+    if one.fingerprint is None:
+        return one
+    found = one.fingerprint
+    layers = {
+        layer: {
+            name: probe
+            for name, probe in getattr(found.layers, layer).items()
+            if not name.startswith(_SPREAD)
+        }
+        for layer in LAYERS
+    }
+    alone = msgspec.structs.replace(found, layers=Layers(**layers))
+    return msgspec.structs.replace(one, fingerprint=alone)
 
 
 def _references(members: Sequence[Member]) -> dict[_Model, Member]:

@@ -168,6 +168,16 @@ def test_a_card_without_an_answer_leaves_the_verdict_open() -> None:
     assert report.verdict.exit_code == 3
 
 
+def test_what_spans_all_gpus_is_told_of_the_first_and_compared_with_none() -> None:
+    sums = ProbeResult(status="exact", values={"n": 5}, digest=digest({"n": 5}), optional=True)
+    untold = msgspec.structs.replace(sums, status="not_run", values=None, digest=None)
+    name = "collectives.all_reduce.fp32"
+    report = on(measured(**{name: sums}), measured(**{name: untold}))[0]
+    assert [one.outcome for one in siblings(report)] == ["agrees", "agrees"]
+    assert report.fingerprint is not None
+    assert name in report.fingerprint.layers.numerics
+
+
 def test_a_wrong_self_test_is_a_difference() -> None:
     bad = SelfTestOutcome(name="matmul", status="fail", reason="3 is not 4", kind="wrong_result")
     report = on(measured(), run={"self_test": SelfTests(device="cuda:0", tests=(bad,))})[0]

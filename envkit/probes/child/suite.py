@@ -40,6 +40,8 @@ _ORDER = (
     *("large", "vit", "options", "gpt", "resnet", "lifetimes", "numerics", "exercises"),
     *("graphs", "quantised", "compiled"),
 )
+#: Alone, one after the other: they use every GPU.
+_SPREAD = ("collectives", "sharded")
 
 
 class Plan(NamedTuple):
@@ -165,6 +167,10 @@ class _Runner:
         if self._plan.kind == "cuda":
             families = [name for name in families if self._fits(name, free)]
         self._measure(families, self._at_once(families, free), beside)
+        spread = [name for name in _SPREAD if name in self._families]
+        if self._plan.kind == "cuda":
+            spread = [name for name in spread if self._fits(name, free)]
+        self._measure(spread, 1)
         # The user's own step alone and last: nobody knows what it takes.
         self._measure([CALL], 1)
 
