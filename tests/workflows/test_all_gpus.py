@@ -172,7 +172,8 @@ def test_what_spans_all_gpus_is_told_of_the_first_and_compared_with_none() -> No
     sums = ProbeResult(status="exact", values={"n": 5}, digest=digest({"n": 5}), optional=True)
     untold = msgspec.structs.replace(sums, status="not_run", values=None, digest=None)
     name = "collectives.all_reduce.fp32"
-    report = on(measured(**{name: sums}), measured(**{name: untold}))[0]
+    told: dict[str, Any] = {name: sums}
+    report = on(measured(**told), measured(**{**told, name: untold}))[0]
     assert [one.outcome for one in siblings(report)] == ["agrees", "agrees"]
     assert report.fingerprint is not None
     assert name in report.fingerprint.layers.numerics

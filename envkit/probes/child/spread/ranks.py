@@ -36,7 +36,7 @@ def run_ranks(
     """Run a job in every rank and return what each gave; this process never touches CUDA.
 
     `function(args, emit)` stands at the top level of a module; to `args` are added `rank`, `world`,
-    `kind` and `folder`, which `joined` wants. `most`: of more GPUs than this the first are taken.
+    `device_kind` and `folder`, which `joined` wants. `most`: of more GPUs the first are taken.
 
     Raises:
         Unmet: there can be no two ranks here, and why.
@@ -53,7 +53,7 @@ def run_ranks(
             Job(
                 "rank {}".format(rank),
                 function,
-                dict(args, rank=rank, world=world, kind=kind, folder=folder),
+                dict(args, rank=rank, world=world, device_kind=kind, folder=folder),
                 LIMIT_S,
             )
             for rank in range(world)
@@ -116,7 +116,7 @@ def joined(args: "Dict[str, Any]") -> "Iterator[Place]":
     if not dist.is_available():
         message = "this torch is built without torch.distributed"
         raise Unmet(message)
-    on_gpu = args["kind"] == "cuda"
+    on_gpu = args["device_kind"] == "cuda"
     if on_gpu and not dist.is_nccl_available():
         message = "this torch is built without NCCL"
         raise Unmet(message)
