@@ -28,6 +28,18 @@ class Waiver(msgspec.Struct, frozen=True, kw_only=True):
     """Last day on which it holds, `2027-01-31`."""
 
 
+class Rank(msgspec.Struct, frozen=True, kw_only=True):
+    """The place of a process in a job of several (`torchrun`)."""
+
+    rank: int
+    world: int
+    """Number of ranks."""
+    local: int
+    """Number of the rank on its machine: the GPU that it takes."""
+    job: str
+    """The same for the ranks of one job: 16 hexadecimal digits."""
+
+
 class RequestFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the user asked to be judged; kept so that a saved report gives the same verdict."""
 
@@ -41,6 +53,8 @@ class RequestFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """The lock to judge by, by its path; not applicable where there is none."""
     strict: Observed[bool] = NOT_RECORDED
     """Whether the environment has to be the lock, not only to satisfy the spec."""
+    rank: Observed[Rank] = NOT_RECORDED
+    """Which rank of a job this is; not recorded outside of one."""
     needs_gpu: Observed[bool] = NOT_RECORDED
     """Whether the device asked for, or the spec, needs a usable NVIDIA GPU."""
     fail_on: Observed[FailOnName] = NOT_RECORDED

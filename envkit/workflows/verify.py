@@ -16,7 +16,7 @@ from typing import Final, Protocol
 import msgspec
 
 from envkit import process
-from envkit.model.facts import CondaFacts, DriverFacts, Facts, FilesFacts, GpuFacts, PipFacts
+from envkit.model.facts import CondaFacts, DriverFacts, Facts, FilesFacts, GpuFacts, PipFacts, Rank
 from envkit.model.fingerprint import Fingerprint
 from envkit.model.observed import Known, NotApplicable, Observed, Unreadable, value_of
 from envkit.model.report import Report, Target
@@ -186,7 +186,7 @@ def _run_children(
     device, suite = request.device.value, request.suite.value
     wanted = ChildRequest(
         tasks=("facts",) if suite == "none" else ("facts", "fingerprint"),
-        device="cuda:0" if device in {"cuda", "all"} else device,
+        device=_device(device, request.rank),
         suite="auto" if suite == "none" else suite,
         flags=request.flags,
         challenge=request.challenge,
@@ -197,6 +197,13 @@ def _run_children(
     if device != "all" or suite == "none":
         return (readers.child(python, wanted, on_progress),)
     return run_on_each(wanted, lambda one, tell: readers.child(python, one, tell), on_progress)
+
+
+def _device(asked: str, rank: Rank | None) -> str:
+    """Name the device as the child takes it; a rank takes the GPU of its number."""
+    if rank is not None and asked in {"auto", "cuda"}:
+        return f"auto:{rank.local}"
+    return "cuda:0" if asked in {"cuda", "all"} else asked
 
 
 class _DriverAndGpus:

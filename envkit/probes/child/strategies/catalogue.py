@@ -12,8 +12,8 @@ class Strategy(NamedTuple):
 
     name: str
     kind: str
-    """How it is measured: `train`, `infer`, `encode`, `load`, `call` (`measure.py`), or by all ranks
-    together: `shard` (`shard.py`)."""
+    """How it is measured: `train`, `infer`, `encode`, `load`, `call` (`measure.py`), or by all
+    ranks together: `shard` (`shard.py`)."""
     against: str
     """Name of the strategy that it is compared with; empty for a reference."""
     changes: Dict[str, Any]
