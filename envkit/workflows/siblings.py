@@ -102,6 +102,7 @@ def _sibling(one: Member, references: dict[_Model, Member], first: Member | None
 
 
 def _compared(said: Sibling, one: Member, other: Member, required: Sequence[str]) -> Sibling:
+    required = [layer for layer in required if _has(one, layer) or _has(other, layer)]
     sides = [
         Side(label=member.place, kind="fingerprint", path="", fingerprint=member.fingerprint)
         for member in (other, one)
@@ -116,6 +117,10 @@ def _compared(said: Sibling, one: Member, other: Member, required: Sequence[str]
         return _with(said, outcome="differs", layers=layers, reason=reason)
     reason = f"it cannot be compared with {other.place}: {document.verdict.headline}"
     return _with(said, outcome="incomplete", reason=reason)
+
+
+def _has(one: Member, layer: str) -> bool:
+    return one.fingerprint is not None and bool(getattr(one.fingerprint.layers, layer))
 
 
 def _first(differences: Sequence[Difference], layers: Sequence[str]) -> str:

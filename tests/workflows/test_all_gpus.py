@@ -153,6 +153,14 @@ def test_across_models_numbers_may_differ_and_requests_may_not() -> None:
     assert siblings(report)[1].layers == ("tensors",)
 
 
+def test_slices_of_different_sizes_are_different_models() -> None:
+    small, large = ("NVIDIA A100 MIG 1g.10gb", "8.0", 14), ("NVIDIA A100 MIG 2g.20gb", "8.0", 28)
+    report = on(measured(1, small), measured(2, large), measured(2, small))[0]
+    outcomes = [one.outcome for one in siblings(report)]
+    assert outcomes == ["agrees", "agrees", "differs"]
+    assert "unlike cuda:0" in siblings(report)[2].reason
+
+
 def test_a_busy_card_leaves_the_verdict_open_and_is_named() -> None:
     full = ProbeResult(status="failed", values=None, digest=None, reason="out of memory")
     report = on(measured(), measured(sdpa=full))[0]
