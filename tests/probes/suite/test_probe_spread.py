@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import os
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -74,6 +77,65 @@ def test_one_gpu_is_no_group(monkeypatch: pytest.MonkeyPatch) -> None:
         ranks.run_ranks("cuda:0", print, {}, None)
     with pytest.raises(place.Unmet, match="measured with the first one"):
         ranks.run_ranks("cuda:1", print, {}, None)
+
+
+def test_a_gpu_joins_by_nccl_without_multicast(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    ranks = importlib.import_module("envkit.probes.child.spread.ranks")
+    dist = torch.distributed
+    chosen: list[int] = []
+    asked: list[tuple[str, int, int]] = []
+
+    def init(backend: str, *, rank: int, world_size: int, **_: Any) -> None:
+        asked.append((backend, rank, world_size))
+
+    monkeypatch.setattr(dist, "is_nccl_available", lambda: True)
+    monkeypatch.setattr(dist, "init_process_group", init)
+    monkeypatch.setattr(dist, "destroy_process_group", lambda: None)
+    monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
+    monkeypatch.setenv("NCCL_NVLS_ENABLE", "1")
+    monkeypatch.setenv("GLOO_SOCKET_IFNAME", "")
+    args = {"rank": 3, "world": 4, "device_kind": "cuda", "folder": str(tmp_path)}
+    with ranks.joined(args) as place:
+        assert place.name == "cuda:3"
+        assert os.environ["NCCL_NVLS_ENABLE"] == "0"
+    assert (chosen, asked) == ([3], [("nccl", 3, 4)])
+    monkeypatch.setattr(dist, "is_nccl_available", lambda: False)
+    with pytest.raises(Exception, match="built without NCCL"), ranks.joined(args):
+        pass
+
+
+def test_ranks_that_disagree_or_add_wrongly_have_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    collectives = importlib.import_module("envkit.probes.child.spread.collectives")
+    good = {"fp32": ["a", "a"], "bf16": ["b", "b"], "rounding": ["c", "d"]}
+    answers = [good, {**good, "bf16": ["b", "x"]}]
+    monkeypatch.setattr(collectives, "run_ranks", lambda *_: answers)
+    told: dict[str, dict[str, Any]] = {}
+    place = SimpleNamespace(name="cuda:0")
+    collectives.measure(place, 1, lambda part, **found: told.update({part: found}), None)
+    assert told["fp32"] == {"runs": ["a", "a"]}
+    assert told["bf16"] == {"failed": "ranks have different sums"}
+    assert told["rounding"] == {"runs": ["c", "d"]}  # unstable, and no more than that
+
+
+def test_a_wrong_sum_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    collectives = importlib.import_module("envkit.probes.child.spread.collectives")
+    place = SimpleNamespace(torch=torch, device=torch.device("cpu"))
+
+    def add_the_other_rank(total: Any) -> None:
+        total += (torch.arange(collectives.ELEMENTS) % 8).to(total.dtype)
+
+    def lose_one(total: Any) -> None:
+        add_the_other_rank(total)
+        total[7] -= 1
+
+    monkeypatch.setattr(torch.distributed, "all_reduce", add_the_other_rank)
+    args = {"rank": 0, "world": 2}
+    assert collectives._known(place, args, "bfloat16")["dtype"] == "bfloat16"
+    monkeypatch.setattr(torch.distributed, "all_reduce", lose_one)
+    with pytest.raises(RuntimeError, match="1 of 1000003 sums in float32 are wrong"):
+        collectives._known(place, args, "float32")
 
 
 def test_every_gpu_is_a_rank_and_a_probe_takes_two(monkeypatch: pytest.MonkeyPatch) -> None:
