@@ -162,11 +162,9 @@ class Machine:
         torch.cuda.synchronize()
         self.open.append(torch.cuda.stream(self.side))
         self.open[-1].__enter__()
-        if pool:
-            graph.capture_begin(pool=self.pools[pool].id)
-        else:
-            graph.capture_begin()
-        return {"id": list(graph.pool()), "stream": self.side.cuda_stream}
+        handle = self.pools[pool].id if pool else torch.cuda.graph_pool_handle()
+        graph.capture_begin(pool=handle)
+        return {"id": list(handle), "stream": self.side.cuda_stream}
 
     def _endcapture(self, name: str) -> None:
         self.graphs[name].capture_end()

@@ -1,7 +1,8 @@
 """Private pools: what graph captures and MemPool do to the allocator.
 
-Written from the sources. That the end of a MemPool gives its free blocks back at once, with one
-synchronisation, was measured (NVIDIA H200, torch 2.11.0+cu130, 2026-11-30).
+Written from the sources, and held against what torch 2.11.0+cu130 did on an NVIDIA H200 on
+2026-12-01 (18 programs of pools and captures, `tests/allocator/test_pool_recordings.py`). Other
+releases were not measured.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from envkit.allocator.release import release_private
 
 _USE_ON_OOM_SINCE = (2, 8)
 _NO_SPLIT_SINCE = (2, 10)
+#: pytorch issue 161193, mended by pull request 168382 in December 2025; measured with 2.11.
+_INNERMOST_SINCE = (2, 10)
 
 
 def create(heap: Heap, pool_id: PoolId, *, use_on_oom: bool, no_split: bool) -> None:
@@ -41,7 +44,9 @@ def begin(heap: Heap, pool_id: PoolId, streams: Collection[int] | None) -> None:
         heap.private[pool_id].users += 1
     else:
         create(heap, pool_id, use_on_oom=False, no_split=False)
-    heap.routes.append((pool_id, None if streams is None else frozenset(streams)))
+    route = (pool_id, None if streams is None else frozenset(streams))
+    # The first that fits is used: the innermost pool, and before that was mended the outermost.
+    heap.routes.insert(0 if heap.version >= _INNERMOST_SINCE else len(heap.routes), route)
     heap.update_watch()
 
 

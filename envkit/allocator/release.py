@@ -11,11 +11,16 @@ from envkit.allocator.streams import finish_all
 
 
 def release_everything(heap: Heap) -> None:
-    """Wait for all streams, then release every whole free segment and every whole free page."""
-    heap.ledger.count("num_sync_all_streams")
-    finish_all(heap)
-    for pool in (heap.large, heap.small):
-        _release_pool(heap, pool)
+    """Wait for all streams, then release every whole free segment and every whole free page.
+
+    While allocations are sent to a private pool, torch leaves alone what is not private, and waits
+    for nothing (pytorch pull request 158152; measured on an H200 with torch 2.11).
+    """
+    if not heap.routes:
+        heap.ledger.count("num_sync_all_streams")
+        finish_all(heap)
+        for pool in (heap.large, heap.small):
+            _release_pool(heap, pool)
     for pool_id in sorted(heap.private):
         if not heap.private[pool_id].users:
             _release_private(heap, pool_id)

@@ -9,15 +9,15 @@ import msgspec
 from envkit.compare.comparability import Ground, find_ground
 from envkit.compare.contrast import Contrast
 from envkit.compare.facts import compare_software, show_machine
-from envkit.compare.find_causes import find_causes, is_claimed
+from envkit.compare.find_causes import chief_causes, find_causes
 from envkit.compare.fingerprints import compare_fingerprints
 from envkit.compare.gate import choose_gate, headline, judge
-from envkit.compare.groups import Group, group_fingerprints, group_lists
+from envkit.compare.groups import Group, group_fingerprints, group_lists, model_of
 from envkit.compare.layer import LayerResult
 from envkit.compare.packages import compare_packages
 from envkit.compare.peaks import Room, rooms
 from envkit.compare.sides import Side
-from envkit.model.documents import Cause, Diff, DiffInput, DiffVerdict
+from envkit.model.documents import Diff, DiffInput, DiffVerdict
 
 #: Groups whose difference from the majority is explained; peaks of more machines tell nobody.
 MOST_GROUPS = 8
@@ -30,7 +30,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     document: Diff
     sides: tuple[Side, ...]
     contrasts: tuple[Contrast, ...]
-    """The first input against the second, or the majority against each group."""
+    """The first input against the second, or the majority against each group; then two models of
+    the majority, where it has them."""
     rooms: tuple[Room, ...]
     shown: LayerResult
     """Host, driver and GPU, shown only."""
@@ -48,10 +49,9 @@ def compare(sides: Sequence[Side], required: Sequence[str] | None = None) -> Com
     results = compare_layers(sides, ground)
     groups = _groups(sides) if len(sides) > 2 else ()  # noqa: PLR2004
     contrasts = _contrasts(sides, results, groups)
-    causes = _causes(contrasts)
+    causes = find_causes(contrasts)
     room = rooms(sides) if len(sides) <= MOST_ROOMS else ()
     outcome = judge(choose_gate(ground, results, required), results)
-    claimed = next((cause for cause in causes if is_claimed(cause)), None)
     shown = show_machine(sides)
     document = Diff(
         inputs=tuple(DiffInput(label=s.label, kind=s.kind, path=s.path) for s in sides),
@@ -59,12 +59,12 @@ def compare(sides: Sequence[Side], required: Sequence[str] | None = None) -> Com
         agreement={name: result.agreement for name, result in results.items()},
         differences=tuple(d for r in (*results.values(), shown) for d in r.differences),
         cannot_compare=tuple(c for r in results.values() for c in r.cannot_compare),
-        causes=causes,
+        causes=tuple(one.cause for one in causes),
         groups=tuple(tuple(sides[n].label for n in one.members) for one in groups),
         verdict=DiffVerdict(
             status=outcome.status,
             exit_code=outcome.exit_code,
-            headline=headline(outcome, results, claimed, _extra(groups, room, ground)),
+            headline=headline(outcome, results, chief_causes(causes), _extra(groups, room, ground)),
         ),
     )
     return Comparison(
@@ -90,26 +90,43 @@ def _contrasts(
 ) -> tuple[Contrast, ...]:
     if not groups:
         return (Contrast(one=sides[0], other=sides[1], layers=results),)
-    first = sides[groups[0].members[0]]
-    others = [sides[one.members[0]] for one in groups[1 : MOST_GROUPS + 1]]
+    models = _first_of_models(sides, groups[0])
+    pairs = [_pair(sides, models, one) for one in groups[1 : MOST_GROUPS + 1]]
+    first, *others = models.values()
+    pairs += [(first, other) for other in others[:1]]
     return tuple(
         Contrast(
-            one=first,
-            other=other,
-            layers=compare_layers((first, other), find_ground((first, other))),
+            one=sides[one],
+            other=sides[other],
+            layers=compare_layers(
+                (sides[one], sides[other]), find_ground((sides[one], sides[other]))
+            ),
         )
-        for other in others
+        for one, other in pairs
     )
 
 
-def _causes(contrasts: Sequence[Contrast]) -> tuple[Cause, ...]:
-    """Return the causes of all contrasts, each code once, claimed ones first."""
-    found = [cause for contrast in contrasts for cause in find_causes(contrast)]
-    found.sort(key=lambda cause: not is_claimed(cause))
-    kept: dict[str, Cause] = {}
-    for cause in found:
-        kept.setdefault(cause.code, cause)
-    return tuple(kept.values())
+def _first_of_models(sides: Sequence[Side], group: Group) -> dict[object, int]:
+    """Return the first machine of each model of hardware in a group, by model."""
+    found: dict[object, int] = {}
+    for number in group.members:
+        found.setdefault(_model(sides[number]), number)
+    return found
+
+
+def _pair(sides: Sequence[Side], majority: dict[object, int], group: Group) -> tuple[int, int]:
+    """Choose whom of a group to hold against whom of the majority: of the same model if it can be.
+
+    Then what sets them apart is not the hardware.
+    """
+    for number in group.members:
+        if (model := _model(sides[number])) in majority:
+            return majority[model], number
+    return next(iter(majority.values())), group.members[0]
+
+
+def _model(side: Side) -> object:
+    return None if side.fingerprint is None else model_of(side.fingerprint)
 
 
 def _extra(groups: Sequence[Group], room: Sequence[Room], ground: Ground) -> str:

@@ -28,6 +28,15 @@ class Contrast(msgspec.Struct, frozen=True, kw_only=True):
         return frozenset(name for name, layer in self.layers.items() if layer.moved)
 
     @property
+    def unexpected(self) -> frozenset[str]:
+        """Of these, layers that hardware and driver alone do not explain."""
+        return frozenset(
+            name
+            for name in self.moved
+            if any(one.kind == "unexpected" for one in self.layers[name].differences)
+        )
+
+    @property
     def lost(self) -> frozenset[str]:
         """Layers in which an input lacks a value that it should have had."""
         return frozenset(name for name, layer in self.layers.items() if layer.lost)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
 
 import msgspec
 
@@ -34,24 +35,64 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.recorded and self.explains)
 
 
-def find_causes(contrast: Contrast) -> tuple[Cause, ...]:
-    """Return the causes, the one that explains most first; then the candidates."""
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """A cause of one comparison or of several, and the layers that it explains."""
+
+    cause: Cause
+    explains: frozenset[str] = frozenset()
+    """Empty for a candidate."""
+    unexpected: frozenset[str] = frozenset()
+    """Of these, layers that hardware and driver alone do not explain: they decide."""
+
+    @property
+    def rank(self) -> tuple[bool, int, int]:
+        """The order of causes: what explains most of what nobody expects comes first."""
+        return (not is_claimed(self.cause), -len(self.unexpected), -len(self.explains))
+
+
+def find_causes(contrasts: Iterable[Contrast]) -> tuple[Found, ...]:
+    """Return the causes of all contrasts, each once; the one that explains most first."""
+    merged: dict[str, Found] = {}
+    for contrast in contrasts:
+        for one in _find(contrast):
+            other = merged.get(one.cause.code)
+            merged[one.cause.code] = one if other is None else _joined(other, one)
+    return tuple(sorted(merged.values(), key=lambda one: one.rank))
+
+
+def _joined(one: Found, other: Found) -> Found:
+    first = one if is_claimed(one.cause) or not is_claimed(other.cause) else other
+    return Found(
+        cause=first.cause,
+        explains=one.explains | other.explains,
+        unexpected=one.unexpected | other.unexpected,
+    )
+
+
+def chief_causes(found: Iterable[Found]) -> tuple[Cause, ...]:
+    """Return the first cause that is claimed, and the next that explains what it does not."""
+    claimed = [one for one in found if is_claimed(one.cause)]
+    more = (one for one in claimed[1:] if one.explains - claimed[0].explains)
+    return tuple(one.cause for one in (*claimed[:1], *islice(more, 1)))
+
+
+def _find(contrast: Contrast) -> Iterator[Found]:
     judged = [_judge(rule, contrast) for rule in CAUSES]
-    claimed = sorted((j for j in judged if j.claimed), key=lambda j: -len(j.explains))
+    claimed = [j for j in judged if j.claimed]
     explained = frozenset().union(*(j.explains for j in claimed))
     open_layers = (contrast.moved | _lost(contrast)) - explained - {"software"}
-    recorded = [j for j in judged if j.recorded and not j.claimed]
+    for one in claimed:
+        unexpected = one.explains & (contrast.unexpected | _lost(contrast))
+        yield Found(cause=_claim(one, contrast), explains=one.explains, unexpected=unexpected)
+    for one in judged:
+        if one.recorded and not one.claimed:
+            yield Found(cause=_candidate(one, _why_not(one.rule, contrast)))
     unrecorded = [
         j for j in judged if not j.recorded and j.explains & open_layers and contrast.measured
     ]
-    return (
-        *(_claim(j, contrast) for j in claimed),
-        *(_candidate(j, _why_not(contrast)) for j in recorded),
-        *(
-            _candidate(j, f"could move {_listed(j.explains & open_layers)}; nothing is recorded")
-            for j in unrecorded[:MOST_UNRECORDED]
-        ),
-    )
+    for one in unrecorded[:MOST_UNRECORDED]:
+        why = f"could move {_listed(one.explains & open_layers)}; nothing is recorded"
+        yield Found(cause=_candidate(one, why))
 
 
 def is_claimed(cause: Cause) -> bool:
@@ -100,9 +141,12 @@ def _candidate(judged: Judged, why: str) -> Cause:
     return _cause(judged.rule, [first, *judged.recorded])
 
 
-def _why_not(contrast: Contrast) -> str:
+def _why_not(rule: CauseRule, contrast: Contrast) -> str:
     if not contrast.measured:
         return "recorded otherwise; without two fingerprints its effect is not known"
+    could = [contrast.layers[name] for name in rule.moves if name in contrast.layers]
+    if all(layer.agreement == "not_comparable" for layer in could):
+        return "recorded otherwise; nothing that it can move could be compared"
     if not contrast.moved - {"software", "packages"}:
         return "recorded otherwise, and nothing that was measured moved"
     return "recorded otherwise, but what moved is not what it moves"

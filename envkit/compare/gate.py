@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
 import msgspec
 
 from envkit.compare.comparability import Ground
+from envkit.compare.facts import TABLES
 from envkit.compare.layer import ORDER, LayerResult
 from envkit.errors import UsageError
 from envkit.model.documents import Cause
@@ -16,6 +18,11 @@ from envkit.model.package_change import count_changes
 
 #: Across GPU models only what torch itself asks for must agree.
 ACROSS_MODELS: Final = ("allocator", "tensors")
+#: Differences of the software that the first sentence names.
+MOST_NAMED: Final = 3
+_LONGEST_NAME: Final = 60
+#: What stands before the name of a flag, a setting or a variable.
+_TABLE: Final = re.compile(rf"^(?:{'|'.join(map(re.escape, TABLES))})\.")
 _ALIASES: Final = {"lock": "packages"}
 
 
@@ -102,7 +109,7 @@ def _differs(result: LayerResult, *, named: bool) -> bool:
 
 
 def headline(
-    outcome: Outcome, results: Mapping[str, LayerResult], cause: Cause | None, extra: str
+    outcome: Outcome, results: Mapping[str, LayerResult], causes: Sequence[Cause], extra: str
 ) -> str:
     """Return the answer in one sentence: what agrees, what does not, and why."""
     same = [name for name in ORDER if results[name].agreement == "same"]
@@ -112,8 +119,9 @@ def headline(
         said = ["nothing could be compared"]
     if moved:
         said.append(f"different {_listed([_counted(results[name]) for name in moved])}")
-    if cause is not None:
-        said.append(f"because of {cause.code}, {_lower(cause.title)}")
+    if causes:
+        named = [f"{cause.code}, {_lower(cause.title)}" for cause in causes]
+        said.append(f"because of {', and '.join(named)}")
     if extra:
         said.append(extra)
     if outcome.status == "incomplete" and outcome.unchecked:
@@ -127,8 +135,16 @@ def _counted(result: LayerResult) -> str:
     changes = count_changes(result.differences)
     if changes:
         return f"{result.layer} ({changes})"
+    if result.layer == "software":
+        return f"{result.layer} ({_few(result)})"
     expected = all(one.kind == "expected" for one in result.differences)
     return f"{result.layer} ({number}{', as expected' if expected else ''})"
+
+
+def _few(result: LayerResult) -> str:
+    """Name the settings and versions that differ, or count them where they are many."""
+    names = dict.fromkeys(_TABLE.sub("", one.key)[:_LONGEST_NAME] for one in result.differences)
+    return _listed(list(names)) if len(names) <= MOST_NAMED else str(len(result.differences))
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -1,6 +1,8 @@
 """Many machines in groups: who agrees with whom, who is the majority, what sets others apart.
 
 Linear in the number of machines: each is reduced to a signature, and equal signatures are a group.
+Machines of different hardware are held against each other over what hardware cannot move: else a
+team with four models would always be four groups, and its outlier none of them.
 A machine that could not measure something is not put with others: it is alone, and said to be.
 """
 
@@ -12,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from envkit.compare.comparability import MOVED_BY_HARDWARE
 from envkit.compare.fingerprints import counts
 from envkit.model.fingerprint import DIGEST_LAYERS, Fingerprint, ProbeResult
 
@@ -22,7 +25,10 @@ _PROBE = tuple[str, str]
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True):
-    """Machines that agree in every value that all of them have."""
+    """Machines that agree: those of one model in every value that all machines have.
+
+    Those of other models in it agree in what hardware cannot move.
+    """
 
     members: tuple[int, ...]
     """Places in the order of the input."""
@@ -39,6 +45,13 @@ class Signature(msgspec.Struct, frozen=True, kw_only=True):
     """Probes that do not repeat there, or may lawfully be missing and are: left out for all."""
     lost: frozenset[_PROBE]
     suite: tuple[str, int, str | None]
+    model: tuple[Any, ...] = ()
+    """Of the GPU or the processor."""
+
+
+def model_of(fingerprint: Fingerprint) -> tuple[Any, ...]:
+    """Return what two machines of the same hardware have in common."""
+    return (fingerprint.device, fingerprint.key.capability, fingerprint.key.sm_count)
 
 
 def signature(fingerprint: Fingerprint) -> Signature:
@@ -62,6 +75,7 @@ def signature(fingerprint: Fingerprint) -> Signature:
         unsteady=frozenset(unsteady),
         lost=frozenset(lost),
         suite=(suite.name, suite.version, fingerprint.challenge),
+        model=model_of(fingerprint),
     )
 
 
@@ -74,22 +88,51 @@ def group(signatures: Sequence[Signature | None]) -> tuple[Group, ...]:
     """Group machines, the largest group first; None is an input without a fingerprint.
 
     Returns:
-        Groups whose members agree in all that is exact on every machine that measured everything.
+        Groups whose members agree in all that is exact on every machine that measured everything;
+        those of other hardware in what does not depend on it.
 
     """
     whole = [n for n, one in enumerate(signatures) if one is not None and not one.lost]
     probes = _common(signatures[n] for n in whole)
-    found: dict[tuple[Any, ...], list[int]] = {}
+    equal: dict[tuple[Any, ...], list[int]] = {}
     for number in whole:
-        one = signatures[number]
-        if one is not None and probes:
-            key = (one.suite[1:], *(one.values[probe] for probe in probes))
-            found.setdefault(key, []).append(number)
-    together = {n for members in found.values() for n in members}
+        key = _key(signatures[number], probes)
+        if key is not None:
+            equal.setdefault(key, []).append(number)
+    together = {n for members in equal.values() for n in members}
     alone = [n for n in range(len(signatures)) if n not in together]
-    groups = [Group(members=tuple(members)) for members in found.values()]
-    groups.sort(key=lambda one: (-len(one.members), one.members[0]))
+    ordered = sorted(equal.values(), key=_rank)
+    groups = [Group(members=tuple(members)) for members in _teams(ordered, signatures, probes)]
     return (*groups, *(Group(members=(number,), whole=False) for number in alone))
+
+
+def _rank(members: Sequence[int]) -> tuple[int, int]:
+    return -len(members), members[0]
+
+
+def _key(one: Signature | None, probes: Sequence[_PROBE]) -> tuple[Any, ...] | None:
+    if one is None or not probes:
+        return None
+    return (one.suite[1:], *(one.values[probe] for probe in probes))
+
+
+def _teams(
+    equal: Sequence[list[int]], signatures: Sequence[Signature | None], probes: Sequence[_PROBE]
+) -> list[list[int]]:
+    """Join groups of different models that agree in what hardware cannot move.
+
+    Of each model the largest group that agrees joins, so that its outliers stay apart.
+    """
+    steady = [probe for probe in probes if probe[0] not in MOVED_BY_HARDWARE]
+    teams: dict[tuple[Any, ...], list[int]] = {}
+    taken: set[tuple[Any, ...]] = set()
+    for number, members in enumerate(equal):
+        key = _key(signatures[members[0]], steady) or ()
+        models = {(key, one.model) for n in members if (one := signatures[n]) is not None}
+        joins = key and not taken & models
+        taken |= models
+        teams.setdefault(key if joins else (number,), []).extend(members)
+    return sorted(map(sorted, teams.values()), key=_rank)
 
 
 def _common(signatures: Iterable[Signature | None]) -> list[_PROBE]:

@@ -20,6 +20,9 @@ PLATFORM: Final = re.compile(r"[a-z]+-[a-z0-9]+")
 _HASHES: Final = {"md5": re.compile(r"[0-9a-f]{32}"), "sha256": re.compile(r"[0-9a-f]{64}")}
 _SCHEMES: Final = frozenset({"https", "http", "file"})
 _START: Final = "\npackage:\n"
+_PACKAGE: Final = "\n- name: "
+#: What stands above the packages has a few lines for each platform, channel and spec.
+_MOST_HEAD_LINES: Final = 10_000
 
 
 def read_conda_lock(content: bytes, *, origin: str) -> CondaLock:
@@ -43,7 +46,11 @@ def read_conda_lock(content: bytes, *, origin: str) -> CondaLock:
 def _by_lines(text: str, origin: str) -> CondaLock | None:
     """Read head and packages by lines; None where the layout is another one."""
     head, start, rest = text.partition(_START)
-    values = read_head(head) if start else None
+    if not start or head.count("\n") > _MOST_HEAD_LINES:
+        return None
+    if rest.count(_PACKAGE) > MAX_PACKAGES:
+        raise _too_many(origin)
+    values = read_head(head)
     if values is None or "package" in values:
         return None
     packages = read_packages(rest)
@@ -78,9 +85,13 @@ def _wrong(origin: str, said: str) -> InputError:
     return invalid(origin, None, f"{place}: {reason}" if place else reason)
 
 
+def _too_many(origin: str) -> InputError:
+    return invalid(origin, None, f"more than {MAX_PACKAGES} packages")
+
+
 def _check(lock: CondaLock, origin: str) -> None:
     if len(lock.package) > MAX_PACKAGES:
-        raise invalid(origin, None, f"more than {MAX_PACKAGES} packages")
+        raise _too_many(origin)
     for number, platform in enumerate(lock.metadata.platforms):
         if not PLATFORM.fullmatch(platform):
             reason = f"metadata.platforms[{number}]: {platform[:40]!r} is not a platform"

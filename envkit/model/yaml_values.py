@@ -8,8 +8,10 @@ from envkit.model.invalid_file import GET_AGAIN, invalid
 from envkit.model.yaml_scalars import is_plain_string
 from envkit.model.yaml_tree import Limits, Mapping, Node, Scalar, read_tree
 
-#: Four times a lock of 2,500 packages on four platforms.
-LIMITS: Final = Limits(depth=32, nodes=2_000_000, next_step=GET_AGAIN)
+#: A lock has 25 to 40 values a package: 885 packages on five platforms.
+LIMITS: Final = Limits(depth=32, nodes=200_000, next_step=GET_AGAIN)
+#: A lock has a line or a comma for nearly every value; more of these are not worth a look.
+_MOST_PARTS: Final = LIMITS.nodes * 3 // 2
 _WORDS: Final = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
 _LONGEST_NUMBER: Final = 20
 
@@ -22,6 +24,9 @@ def read_yaml(text: str, *, origin: str) -> Any:
             deep or too many values; the message has the line.
 
     """
+    if text.count("\n") + text.count(",") > _MOST_PARTS:
+        reason = f"more than {_MOST_PARTS} lines and commas"
+        raise invalid(origin, None, reason, next_step=GET_AGAIN)
     root = read_tree(text, origin=origin, limits=LIMITS)
     return None if root is None else _value(root, origin)
 

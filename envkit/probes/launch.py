@@ -46,7 +46,8 @@ OLDEST_PYTHON: Final = (3, 8)
 #: As values of Python it may take 25 times as much memory.
 MAX_ANSWER_BYTES: Final = 16 << 20
 MAX_STDERR_BYTES: Final = 64 << 10
-#: How much longer than its own time limit a child is waited for, so that it can say what hung.
+#: How much longer than its own time limit a child is waited for, so that it can say what hung;
+#: never more than that limit again.
 GRACE_S: Final = 5.0
 
 
@@ -132,7 +133,7 @@ def run_child(
         result = process.stream(
             [python, "-B", START, str(os.getpid())],
             on_line=answer.take,
-            timeout_s=request.time_limit_s + GRACE_S,
+            timeout_s=request.time_limit_s + min(GRACE_S, request.time_limit_s),
             stdin=msgspec.json.encode(request),
             env=env,
             cwd=empty_folder,

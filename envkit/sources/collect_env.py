@@ -178,6 +178,10 @@ def _os_name(platform: str, system: str) -> OsName | None:
     return "macos" if system.lower().startswith(("mac", "darwin")) else "linux"
 
 
+#: What `pip list` calls a package that conda calls otherwise.
+_PIP_NAMES: Final = {"pytorch": "torch"}
+
+
 def _conda(fields: dict[str, str]) -> CondaFacts:
     source = _source("[conda], which lists only what concerns torch")
     rows = conda_rows(fields["*"])
@@ -196,9 +200,10 @@ def _conda(fields: dict[str, str]) -> CondaFacts:
 def _pip(fields: dict[str, str]) -> PipFacts:
     if not has_package_list(fields):
         return PipFacts()
+    rows = sorted(conda_rows(fields["*"]), key=lambda row: row[3] == "pypi")
     installers = {
-        canonical_name(name): "pip" if channel == "pypi" else "conda"
-        for name, _, _, channel in sorted(conda_rows(fields["*"]), key=lambda row: row[3] == "pypi")
+        (_PIP_NAMES.get(name) or canonical_name(name)): "pip" if channel == "pypi" else "conda"
+        for name, _, _, channel in rows
     }
     named = ((canonical_name(name), version) for name, version in pip_rows(fields["*"]))
     found = {

@@ -53,7 +53,7 @@ def _read(name: str, environ: Mapping[str, str]) -> list[Side]:
 
         if is_prefix(path):
             return [read_prefix(path, name, environ)]
-        return [_document_side(str(file), file.read_bytes()) for file in reports_in(path)]
+        return [_report_in(file) for file in reports_in(path)]
     if name != "-" and not path.exists() and is_git_revision(name):
         return [recognise(read_git_revision(name), name, label=name)]
     label = "standard input" if name == "-" else path.name
@@ -77,32 +77,35 @@ def reports_in(folder: Path) -> list[Path]:
     return files
 
 
-def _document_side(name: str, content: bytes) -> Side:
-    return recognise(content, name, label=Path(name).stem)
+def _report_in(file: Path) -> Side:
+    name = str(file)
+    return recognise(read_input(name, KNOWN), name, label=file.stem, origin=name)
 
 
-def recognise(content: bytes, name: str, *, label: str) -> Side:
+def recognise(content: bytes, name: str, *, label: str, origin: str = "") -> Side:
     """Turn the bytes of an input into a side.
 
     Args:
         content: the bytes.
         name: the input as the user gave it.
-        label: what to call it in messages, and in the answer where it has no name of its own.
+        label: what to call it in the answer, where it has no name of its own.
+        origin: what to call it in messages; the label where it is empty.
 
     Raises:
         InputError: it is nothing that can be compared, or is broken.
 
     """
-    text = read_text(content, label, KNOWN)
+    shown = origin or label
+    text = read_text(content, shown, KNOWN)
     start = text.lstrip()[:1]
     if start in {"{", "["}:
-        kind, fields = _json(text.encode(), label)
+        kind, fields = _json(text.encode(), shown)
     else:
         from envkit.workflows.diff_texts import read_text_input  # noqa: PLC0415 (texts only)
 
-        found = read_text_input(text, label)
+        found = read_text_input(text, shown)
         if found is None:
-            raise _not_ours(label, "it is none of the texts that envkit knows")
+            raise _not_ours(shown, "it is none of the texts that envkit knows")
         kind, fields = found
     return Side(label=fields.pop("label", None) or label, kind=kind, path=name, **fields)
 
@@ -156,13 +159,15 @@ def _described(facts: Facts) -> dict[str, Any]:
 def _labelled(sides: Sequence[Side]) -> tuple[Side, ...]:
     """Make labels different from each other: by path where names are the same, else by number."""
     names = Counter(side.label for side in sides)
+    used: set[str] = set()
     taken: Counter[str] = Counter()
     found = []
     for side in sides:
-        label = side.label if names[side.label] == 1 else side.path
-        taken[label] += 1
-        if taken[label] > 1:
-            label = f"{label} ({taken[label]})"
+        wanted = label = side.label if names[side.label] == 1 else side.path
+        while label in used:
+            taken[wanted] += 1
+            label = f"{wanted} ({taken[wanted] + 1})"
+        used.add(label)
         found.append(msgspec.structs.replace(side, label=label))
     return tuple(found)
 

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from envkit.model.explicit_lock import is_explicit_lock, read_explicit_lock
-from envkit.model.lock_reading import read_conda_lock
+from envkit.model.invalid_file import invalid
+from envkit.model.lock_reading import MAX_LOCK_BYTES, read_conda_lock
 from envkit.sources.collect_env import read_collect_env
 from envkit.sources.collect_env_text import MAX_PASTE_CHARS, is_collect_env
 from envkit.sources.conda_list import is_conda_list, read_conda_list, read_conda_list_json
@@ -32,9 +33,11 @@ def read_text_input(text: str, origin: str) -> Read | None:
     """Read a text; None where it is none that is known.
 
     Raises:
-        InputError: it is a known one, and broken; with the place.
+        InputError: it is a known one, and broken, with the place; or larger than any of them.
 
     """
+    if len(text) > MAX_LOCK_BYTES:
+        raise invalid(origin, None, f"it has more than {MAX_LOCK_BYTES >> 20} MiB")
     reader = next((read for is_one, read in _KINDS if is_one(text)), None)
     return None if reader is None else reader(text, origin)
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import time
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from envkit.errors import InputError
 from envkit.model import codec
 
+#: How long a pipe with a name may be without anybody who writes to it.
+_WRITER_S: Final = 0.5
 #: Byte order marks: PowerShell's `>` writes UTF-16.
 _MARKS: Final = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
 
@@ -25,8 +29,7 @@ def read_input(name: str, next_step: str) -> bytes:
         if name == "-":
             content = _read(sys.stdin.buffer, limit_bytes) if sys.stdin is not None else b""
         else:
-            with Path(name).open("rb") as file:
-                content = _read(file, limit_bytes)
+            content = _read_file(name, limit_bytes)
     except (OSError, ValueError) as error:
         said = (error.strerror if isinstance(error, OSError) else None) or str(error)
         message = f"{name} cannot be read: {said}."
@@ -58,6 +61,38 @@ def read_text(content: bytes, origin: str, next_step: str) -> str:
     if not text.strip():
         raise _unreadable(origin, "it is empty", next_step)
     return text
+
+
+def _read_file(name: str, limit_bytes: int) -> bytes:
+    path = Path(name)
+    if path.is_fifo():
+        return _read_pipe(name, limit_bytes)
+    with path.open("rb") as file:
+        return _read(file, limit_bytes)
+
+
+def _read_pipe(name: str, limit_bytes: int) -> bytes:
+    """Read a pipe with a name: where nobody writes to it, opening it would wait for ever."""
+    pipe = os.open(name, os.O_RDONLY | os.O_NONBLOCK)
+    with open(pipe, "rb") as file:  # noqa: PTH123  (a descriptor has no path)
+        first = _first_byte(pipe)
+        os.set_blocking(pipe, True)
+        return first + _read(file, limit_bytes)
+
+
+def _first_byte(pipe: int) -> bytes:
+    """Return the first byte, or nothing where somebody has the pipe open and is not ready yet."""
+    until = time.monotonic() + _WRITER_S
+    while time.monotonic() < until:
+        try:
+            first = os.read(pipe, 1)
+        except BlockingIOError:
+            return b""
+        if first:
+            return first
+        time.sleep(_WRITER_S / 20)
+    message = "it is a pipe that nobody writes to"
+    raise ValueError(message)
 
 
 def _read(file: BinaryIO, limit_bytes: int) -> bytes:

@@ -153,7 +153,7 @@ def _read(name: str, origin: str) -> Any:
         message = f"{origin} cannot be read: {reason}."
         raise InputError(message, next_step="Give the file of a memory snapshot.") from error
     if content.lstrip()[:1] in {b"{", b"["}:
-        return _with_history(read_json(content, origin=origin))
+        return _with_history(read_json(content, origin=origin, most_values=len(content)))
     return _with_history(read_pickle(content, origin=origin))
 
 

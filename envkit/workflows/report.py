@@ -96,8 +96,6 @@ def _read_report(name: str) -> Report:
 
 
 def _reference(comparison: Comparison) -> Side:
-    if comparison.contrasts:
-        return comparison.contrasts[0].one
     first = comparison.document.groups[0][0]
     return next(side for side in comparison.sides if side.label == first)
 
@@ -129,11 +127,11 @@ def _outliers(comparison: Comparison) -> Iterator[Outlier]:
     """Yield every group beyond the first; of the first few it is known what sets them apart."""
     explained = {one.other.label: one for one in comparison.contrasts}
     for number, members in enumerate(comparison.document.groups[1:], 2):
-        contrast = explained.get(members[0])
+        contrast = next((explained[one] for one in members if one in explained), None)
         layers = contrast.layers if contrast is not None else {}
         yield Outlier(
             number=number,
             members=members,
             layers=tuple(n for n, one in layers.items() if one.agreement == "different"),
-            causes=tuple(find_causes(contrast)) if contrast is not None else (),
+            causes=() if contrast is None else tuple(one.cause for one in find_causes((contrast,))),
         )

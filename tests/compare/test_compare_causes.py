@@ -9,6 +9,7 @@ from compared import (
     CONDA,
     FLAGS,
     H200_WORKSPACE,
+    MODELS,
     changed,
     facts,
     fingerprint,
@@ -224,3 +225,30 @@ def test_a_small_card_is_told_that_it_would_run_out() -> None:
     pair = (side("mine", seal(mine)), side("hers", fingerprint("NVIDIA GeForce RTX 4090")))
     document = compare(pair).document
     assert "hers would run out at the peak of mine" in document.verdict.headline
+
+
+@pytest.mark.parametrize("model", [model for model in MODELS if model != "NVIDIA H200"])
+def test_the_first_sentence_names_what_the_hardware_does_not_explain(model: str) -> None:
+    document = diff(fingerprint(model, conf="expandable_segments:True"))
+    assert codes(document)[:2] == ["CAU001", "CAU009"]
+    assert "because of CAU001, " in document.verdict.headline
+    assert ", and CAU009, " in document.verdict.headline
+
+
+@pytest.mark.parametrize("flag", ["cudnn.benchmark", "deterministic_algorithms"])
+def test_a_flag_that_moved_the_tensors_comes_before_another_model(flag: str) -> None:
+    plain = changed(fingerprint("NVIDIA A100-SXM4-80GB"), "tensors")
+    plain["key"]["flags"] = {**FLAGS, flag: True}
+    document = diff(plain)
+    assert document.verdict.exit_code == 1
+    assert codes(document)[0] in {"CAU004", "CAU005"}
+
+
+def test_a_candidate_says_when_nothing_that_it_moves_could_be_compared() -> None:
+    plain = flagged(fingerprint(), cudnn__enabled=False)
+    plain["suite"]["version"] = 2
+    document = diff(plain)
+    found = next(cause for cause in document.causes if cause.code == "CAU006")
+    assert found.evidence[0].seen == (
+        "recorded otherwise; nothing that it can move could be compared"
+    )

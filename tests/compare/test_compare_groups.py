@@ -3,7 +3,8 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from compared import changed, fingerprint, read, side
+import pytest
+from compared import MODELS, changed, fingerprint, read, side
 
 from envkit.compare.compare import compare
 from envkit.compare.groups import Group, group_fingerprints
@@ -68,3 +69,43 @@ def test_machines_that_all_agree_are_one_group() -> None:
     assert document.groups == (("a", "b", "c", "d"),)
     assert document.verdict.exit_code == 0
     assert document.causes == ()
+
+
+H200, A100, RTX = MODELS
+
+
+def fleet(**plains: dict[str, Any]) -> Diff:
+    return compare([side(name, plain) for name, plain in plains.items()]).document
+
+
+def test_a_team_of_mixed_models_is_one_group_where_torch_asks_for_the_same() -> None:
+    document = fleet(a=fingerprint(A100), h=BASE, r=fingerprint(RTX))
+    assert document.groups == (("a", "h", "r"),)
+    assert document.verdict.exit_code == 0
+    assert document.causes[0].code == "CAU009"
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_outlier_of_a_mixed_team_is_set_apart_by_its_settings(model: str) -> None:
+    outlier = fingerprint(model, conf="expandable_segments:True")
+    document = fleet(a=fingerprint(A100), h=BASE, r=fingerprint(RTX), x=outlier)
+    assert document.groups == (("a", "h", "r"), ("x",))
+    assert document.verdict.exit_code == 1
+    assert document.causes[0].code == "CAU001"
+    assert "because of CAU001" in document.verdict.headline
+
+
+def test_an_outlier_among_those_of_its_model_stands_apart_in_a_mixed_team() -> None:
+    plain = changed(BASE, "numerics", "matmul")
+    plain["key"]["flags"]["matmul.allow_tf32"] = True
+    document = fleet(a=fingerprint(A100), h1=BASE, h2=plain, h3=BASE)
+    assert document.groups == (("a", "h1", "h3"), ("h2",))
+    assert document.causes[0].code == "CAU003"
+    assert document.causes[0].evidence[1].seen == "h1: off; h2: on"
+    assert document.verdict.exit_code == 0
+
+
+def test_models_that_differ_in_what_torch_asks_for_are_not_joined() -> None:
+    document = fleet(a=changed(fingerprint(A100), "tensors"), h=BASE, r=fingerprint(RTX))
+    assert document.groups == (("h", "r"), ("a",))
+    assert document.verdict.exit_code == 1

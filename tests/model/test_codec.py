@@ -29,11 +29,21 @@ JSON = st.recursive(SCALARS, lambda x: st.lists(x) | st.dictionaries(st.text(), 
         (b'{"a":' * 100_000, "nested deeper"),
         (b'["' + b'\\"' * 200_000, "Unterminated"),
         (b"\xff\xfe", "decode"),
+        (b"[" + b"[]," * 10_000_000 + b"1]", "more than 500000 values"),
+        (b"{" + b'"a":{},' * 5_000_000 + b"}", "more than 500000 values"),
+        (b"[" + b"1," * 20_000_000 + b"1]", "more than 500000 values"),
+        (b'{"a": "\\ud800"}', "half a character"),
+        (b'{"a\\uDFff": 1}', "half a character"),
     ],
 )
 def test_hostile_json_is_an_error_with_its_reason(content: bytes, said: str) -> None:
     with pytest.raises(InputError, match=said):
         read_json(content, origin="x.json")
+
+
+def test_two_halves_of_a_character_are_one() -> None:
+    for text in ("\U0001f600", "\\ud800", "\u20ac"):
+        assert read_json(json.dumps([text]).encode(), origin="x") == [text]
 
 
 def test_brackets_in_strings_are_not_nesting() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from pathlib import Path
 
 import locks
@@ -208,3 +209,39 @@ def test_order_of_packages_does_not_change_what_is_written() -> None:
 
 def test_our_layout_is_read_by_lines() -> None:
     assert lock_reading._by_lines(TEXT, "a.yml") is not None
+
+
+HEAD, PACKAGES = TEXT.split("\npackage:\n")
+HOSTILE = {
+    "items": f"{HEAD}\npackage:\n" + "- a\n" * 1_500_000,
+    "flow": f"{HEAD}\npackage: [" + "{a: 1}," * 700_000 + "]\n",
+    "brackets": f"{HEAD}\npackage: " + "[" * 5_000_000,
+    "keys": f"{HEAD}\npackage: {{" + ",".join(f"k{n}: 1" for n in range(400_000)) + "}\n",
+    "aliases": f"{HEAD}\nx: &a 1\npackage: [" + "*a," * 1_600_000 + "]\n",
+    "head": "version: 1\n"
+    + "".join(f"k{n}: v\n" for n in range(350_000))
+    + f"package:\n{PACKAGES}",
+    "comments": f"{HEAD}\npackage:\n" + PACKAGES.replace("\n", " # c\n") * 4000,
+    "packages": f"{HEAD}\npackage:\n" + PACKAGES * 20_000,
+    "number": "version: " + "9" * 5_000_000 + "\nmetadata: {}\npackage: []\n",
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_hostile_lock_is_refused_before_it_is_worked_through(kind: str) -> None:
+    used = time.process_time()
+    assert _fault(HOSTILE[kind])
+    assert time.process_time() - used < 3, "whole, the largest of them take 20 seconds"
+
+
+def test_a_lock_of_four_platforms_in_another_layout_is_read() -> None:
+    many = [
+        locks.package(
+            f"p{n}", platform=platform, dependencies={f"d{i}": ">=1,<2" for i in range(8)}
+        )
+        for platform in ("linux-64", "linux-aarch64", "osx-64", "osx-arm64")
+        for n in range(885)
+    ]
+    text = write_conda_lock(locks.lock(*many), header="x").decode()
+    other = text.replace("  category: main", "  # not by conda-lock 4\n  category: main")
+    assert _read(other) == _read(text)

@@ -56,7 +56,7 @@ def private_uses(node: ast.AST) -> set[str]:
     if not isinstance(node, ast.Attribute):
         return set()
     text = ast.unparse(node)
-    inside = re.search(r"(^|\.)torch(\.\w+)*\._\w+|\.kineto_\w+", text)
+    inside = re.search(r"(^|\.)torch(\.\w+)*\._(?!_)\w+|\.kineto_\w+", text)
     return {text} if inside else set()
 
 

@@ -79,6 +79,13 @@ def test_torch_that_hangs(target: Target, monkeypatch: pytest.MonkeyPatch) -> No
     assert "hung in stage importing_torch" in launch.describe(run)
 
 
+def test_a_short_time_limit_is_not_outlived_by_the_wait_for_a_reason(target: Target) -> None:
+    target.module("torch.", "import faulthandler, time\nfaulthandler.disable()\ntime.sleep(600)")
+    run = target.run(time_limit_s=1.0)
+    assert isinstance(run.outcome, launch.TimedOut)
+    assert run.seconds < launch.GRACE_S
+
+
 def test_torch_that_prints_without_measure(target: Target) -> None:
     target.module(
         "torch.",

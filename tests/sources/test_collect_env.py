@@ -300,3 +300,12 @@ def test_every_paste_of_the_corpus_is_recognised(shared: Path) -> None:
         text = path.read_text(encoding="utf-8", errors="replace")
         assert is_collect_env(text), path.name
         read_collect_env(text)
+
+
+def test_torch_of_conda_is_one_package_although_pip_lists_it_too() -> None:
+    rows = "[pip3] torch==1.13.1\n[conda] pytorch  1.13.1  py3.9_cuda11.7_0  pytorch\n"
+    facts = read_collect_env(f"PyTorch version: 1.13.1\nOS: Linux\n{rows}")
+    assert [one.installer for one in value_of(facts.pip.distributions) or ()] == ["conda"]
+    by_pip = f"{rows}[conda] torch  1.13.1  pypi_0  pypi\n"
+    facts = read_collect_env(f"PyTorch version: 1.13.1\nOS: Linux\n{by_pip}")
+    assert [one.installer for one in value_of(facts.pip.distributions) or ()] == ["pip"]

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from compared import BASE_REPORT, fingerprint
@@ -65,6 +68,27 @@ def test_a_folder_of_reports_and_labels_that_are_the_same(tmp_path: Path) -> Non
     assert [side.label for side in sides] == [str(tmp_path / "a.json"), str(tmp_path / "b.json")]
 
 
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["x", "x", "x"],
+        ["1.json", "x", "x"],
+        ["x", "x", "0.json", "0.json (2)"],
+        ["x (2)", "x", "x"],
+    ],
+)
+def test_labels_are_all_different_whatever_files_call_themselves(
+    labels: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = []
+    for number, label in enumerate(labels):
+        names.append(f"{number}.json")
+        Path(names[-1]).write_text(REPORT.replace('"label": "lab-1"', f'"label": "{label}"'))
+    found = [side.label for side in read_sides(names, {})]
+    assert len(set(found)) == len(labels)
+
+
 def test_a_prefix_is_read_as_one(tmp_path: Path) -> None:
     prefix = tmp_path / "env"
     site = prefix / "lib/python3.12/site-packages/numpy-2.3.1.dist-info"
@@ -102,6 +126,13 @@ HOSTILE = {
     "a bad row": ("# packages in environment at /x:\nnumpy\n", "x:2"),
     "control characters": ("\x1b[2J\x1b[1;1Hgone", "none of the texts"),
     "binary": ("\0\1\2", "binary"),
+    "more values than any": ("[" + "[]," * 1_000_000 + "1]", "more than 500000 values"),
+    "half a character": (
+        '{"schema":"envkit.machine/1","packages":{"\\ud800":"1"}}',
+        "half a character",
+    ),
+    "a text without end": ("hello world " * 3_000_000, "more than 32 MiB"),
+    "a lock of nothing": ("metadata: 1\npackage:\n" + "- a\n" * 1_500_000, "lines and commas"),
     "twice": ("numpy==1\nnumpy==2\n", "x:2"),
 }
 
@@ -115,6 +146,52 @@ def test_a_hostile_input_is_an_error_with_its_place(name: str) -> None:
     assert time.perf_counter() - begun < 5, "it must not be worked through"
     assert caught.value.exit_code == 2
     assert caught.value.next_step
+
+
+def test_a_pipe_that_nobody_writes_to_is_an_error(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(InputError, match="nobody writes to"):
+        read_sides([str(pipe), str(pipe)], {})
+
+
+def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
+    pipe, other = tmp_path / "pipe", tmp_path / "other"
+    os.mkfifo(pipe)
+    other.write_text(FREEZE)
+    slow = [
+        "sh",
+        "-c",
+        'exec 3>"$0"; sleep 0.2; printf "numpy==1\\n" >&3; sleep 0.2; printf "b==2" >&3',
+    ]
+    with subprocess.Popen([*slow, str(pipe)]):
+        found = read_sides([str(pipe), str(other)], {})[0]
+    assert found.packages is not None
+    assert [one.name for one in found.packages.listed] == ["numpy", "b"]
+
+
+def test_a_report_of_a_folder_that_may_not_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a.json", "b.json"):
+        (tmp_path / name).write_text(REPORT)
+    opened = Path.open
+
+    def refused(path: Path, *args: Any, **more: Any) -> Any:
+        if path.name == "b.json":
+            raise PermissionError(13, "Permission denied")
+        return opened(path, *args, **more)
+
+    monkeypatch.setattr(Path, "open", refused)
+    with pytest.raises(InputError, match=r"b\.json cannot be read: Permission denied"):
+        read_sides([str(tmp_path)], {})
+
+
+def test_a_broken_report_of_a_folder_is_named_by_its_path(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(REPORT)
+    (tmp_path / "b.json").write_text("{}")
+    with pytest.raises(InputError, match=re.escape(str(tmp_path / "b.json"))):
+        read_sides([str(tmp_path)], {})
 
 
 def test_every_cut_of_a_report_is_an_error_not_a_crash() -> None:

@@ -20,6 +20,9 @@ NEED_BYTES = {
     "gpt": 3000000000,
     "options": 2 << 30,
     "lifetimes": 2 << 30,
+    "checkpointing": 2 << 30,
+    "products": 2 << 30,
+    "convolutions": 2 << 30,
     "numerics": 2 << 30,
     "large": 10000000000,
     "compiled": 3000000000,
@@ -28,6 +31,8 @@ NEED_BYTES = {
     "collectives": 2 << 30,
     "sharded": 3000000000,
 }
+
+NUMERIC_FAMILIES = ("products", "convolutions", "numerics")
 
 
 #: Families that start processes of their own on the devices, and use none themselves.
@@ -101,7 +106,7 @@ class Family:
             return exercise_probes.measure
         if self._name == "context":
             return self._measure_context
-        if self._name == "numerics":
+        if self._name in NUMERIC_FAMILIES:
             from .numerics import probes as numeric_probes
 
             return numeric_probes.measure

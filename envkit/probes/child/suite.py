@@ -14,7 +14,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set
 
 from . import challenge
 from .challenge import SEED, seed_from
-from .families import NEED_BYTES, measure_family, probe_event
+from .families import NEED_BYTES, SPREAD, measure_family, probe_event
 from .fork import run_jobs
 from .jobs import Job, Result
 from .membership import SUITES, Probe, Suite, call_probes
@@ -37,11 +37,10 @@ MOST_KEPT_SHARE = 0.6
 #: The families that take longest first: the last one to start should be a short one. Those that
 #: may lawfully be missing come at the end, where they cost no other its time.
 _ORDER = (
-    *("large", "vit", "options", "gpt", "resnet", "lifetimes", "numerics", "exercises"),
+    *("large", "vit", "checkpointing", "options", "gpt", "resnet", "convolutions", "products"),
+    *("lifetimes", "numerics", "exercises"),
     *("graphs", "quantised", "compiled"),
 )
-#: Alone, one after the other: they use every GPU.
-_SPREAD = ("collectives", "sharded")
 
 
 class Plan(NamedTuple):
@@ -167,7 +166,8 @@ class _Runner:
         if self._plan.kind == "cuda":
             families = [name for name in families if self._fits(name, free)]
         self._measure(families, self._at_once(families, free), beside)
-        spread = [name for name in _SPREAD if name in self._families]
+        # Alone, one after the other: they use every GPU.
+        spread = [name for name in SPREAD if name in self._families]
         if self._plan.kind == "cuda":
             spread = [name for name in spread if self._fits(name, free)]
         self._measure(spread, 1)

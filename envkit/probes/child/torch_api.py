@@ -140,6 +140,11 @@ def allocator_settings(torch: Any) -> "Union[dict[str, Any], Missing]":
     return Missing("the memory snapshot of this torch has no allocator_settings")
 
 
+def set_allocator_settings(torch: Any, conf: str) -> Any:
+    """Give the allocator settings after it has begun, where this torch can; torch >= 2.1."""
+    return call(torch, "cuda.memory._set_allocator_settings", conf)
+
+
 def allocator_backend(torch: Any) -> Any:
     """Return `native`, `cudaMallocAsync` or `pluggable` (torch >= 2.0)."""
     return call(torch, "cuda.get_allocator_backend")

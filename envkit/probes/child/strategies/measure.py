@@ -91,7 +91,7 @@ def _must_be_in_effect(place: Place, args: Dict[str, Any]) -> None:
     """Check that torch took the settings; ask it once more where it read the variable too early."""
     if _in_effect(place, args["in_effect"]):
         return
-    place.api.call(place.torch, "cuda.memory._set_allocator_settings", args["conf"])
+    place.api.set_allocator_settings(place.torch, args["conf"])
     if not _in_effect(place, args["in_effect"]):
         message = "this torch does not take {}".format(args["conf"])
         raise Unmet(message)
