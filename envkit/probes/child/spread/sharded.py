@@ -45,7 +45,7 @@ def train_rank(args: Dict[str, Any], _emit: Any) -> Dict[str, Any]:
     """Job of a rank: train once to warm up and twice recorded."""
     with joined(args) as place:
         name, batch = WORKLOADS[place.kind]
-        recipe = shard(RECIPES[name], args["rank"], args["world"])
+        recipe = shard(RECIPES[name], place.kind, args["rank"], args["world"])
 
         def work(_mark: Callable[[str], None]) -> Dict[str, Callable[[], Dict[str, Any]]]:
             with without_collector():
@@ -66,7 +66,7 @@ def train_rank(args: Dict[str, Any], _emit: Any) -> Dict[str, Any]:
         }
 
 
-def shard(recipe: Recipe, rank: int, world: int) -> Recipe:
+def shard(recipe: Recipe, kind: str, rank: int, world: int) -> Recipe:
     """Return the recipe with the model sharded, torch's own AdamW, and a slice of each batch.
 
     Raises:
@@ -74,6 +74,7 @@ def shard(recipe: Recipe, rank: int, world: int) -> Recipe:
 
     """
     try:
+        from torch.distributed.device_mesh import init_device_mesh
         from torch.distributed.fsdp import fully_shard
     except ImportError as error:
         message = "this torch has no fully_shard (it came with 2.6)"
@@ -81,9 +82,10 @@ def shard(recipe: Recipe, rank: int, world: int) -> Recipe:
 
     def build() -> Any:
         model = recipe.build()
+        mesh = init_device_mesh(kind, (world,))  # else a build for CUDA takes its GPUs
         for block in getattr(model, recipe.blocks):
-            fully_shard(block)
-        fully_shard(model)
+            fully_shard(block, mesh=mesh)
+        fully_shard(model, mesh=mesh)
         return model
 
     def draw(torch: Any, device: Any, batch: int) -> Any:

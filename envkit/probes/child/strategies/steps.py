@@ -71,7 +71,7 @@ def _shard(place: Place, args: Dict[str, Any], batch: int) -> Steps:
     if batch % world:
         message = "a batch of {} has no equal parts for {} ranks".format(batch, world)
         raise Unmet(message)
-    recipe = shard(RECIPES[args["workload"]], args["rank"], world)
+    recipe = shard(RECIPES[args["workload"]], place.kind, args["rank"], world)
     training = Training(place, recipe, Options(batch // world), args["seed"])
     return Steps(training.step, lambda: float(training.loss.item()), lambda: None)
 
