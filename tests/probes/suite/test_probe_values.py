@@ -70,7 +70,7 @@ def test_every_member_can_be_measured(child: Child, torch: Any) -> None:
     families, order = child("families").NEED_BYTES, child("suite")._ORDER
     spread, recipe_of = child("families").SPREAD, child("spread.sharded").WORKLOADS
     parts = child("spread.collectives")
-    assert child("members").COLLECTIVES == (*parts.DTYPES, parts.ROUNDING)
+    assert (*parts.DTYPES, parts.ROUNDING) == child("members").COLLECTIVES
     for kind, members in child("membership").SUITES["full"].probes.items():
         known = {*operations, *workloads[kind], *exercises, "memory"}
         alone = [probe for probe in members if probe.family not in spread]
