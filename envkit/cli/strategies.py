@@ -14,7 +14,7 @@ from envkit.cli.written import write_document
 from envkit.errors import UsageError
 from envkit.model.strategies import Strategies
 from envkit.render.style import Style
-from envkit.workflows.config import check_device, check_timeout
+from envkit.workflows.config import check_one_device, check_timeout
 
 EXAMPLES = """\
 envkit memory strategies
@@ -81,7 +81,7 @@ def _measured(options: dict[str, Any], terminal: Terminal) -> Strategies:
 
     timeout_s = options["timeout"] if options["timeout"] is not None else DEFAULT_TIMEOUT_S
     try:
-        check_device(options["device"])
+        check_one_device(options["device"])
         check_timeout(timeout_s)
     except ValueError as error:
         step = "`envkit memory strategies --help` says what it takes."

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from envkit.cli.command import EnvkitCommand, Terminal, format_options, terminal_options
 from envkit.cli.output import style_of
@@ -13,13 +14,19 @@ from envkit.cli.progress import progress
 from envkit.cli.verify_options import LIVE_ONLY, verify_options
 from envkit.cli.written import Formats, in_repository, of_outcome, print_format
 from envkit.errors import UsageError
+from envkit.model.observed import value_of
 from envkit.model.report import Report
 from envkit.render.json_ import render_json
 from envkit.render.outcome import Outcome
 from envkit.render.style import Style
 from envkit.workflows.config import Configuration, current_folder, read_configuration
 from envkit.workflows.request import request_from
-from envkit.workflows.save import choose_destination, save_report
+from envkit.workflows.save import choose_destination, names_folder, save_report
+
+if TYPE_CHECKING:
+    from envkit.model.facts import Rank
+    from envkit.workflows.ranks import Meeting
+    from envkit.workflows.request import VerifyRequest
 
 EXAMPLES = """\
 envkit verify                           the active environment
@@ -31,6 +38,7 @@ envkit verify --label lab-1 -o team/    one file a machine in a team's folder
 envkit verify -n vit --spec vit         is it what the spec asks for
 envkit verify -n vit --lock conda-lock.yml --deep
 envkit verify --against h200-torch2.11.0    measure what a baseline did
+envkit verify --device all -o gpus/     every GPU, and who is unlike the rest
 envkit verify --from report.json        judge what somebody else recorded"""
 
 
@@ -47,28 +55,59 @@ def command(**options: Any) -> int:
     terminal = Terminal.of(options)
     configuration = read_configuration(current_folder(), os.environ)
     if options["from_"] is not None:
-        report = _recorded(options, configuration)
+        reports: tuple[Report, ...] = (_recorded(options, configuration),)
     else:
-        report = _live(options, configuration, terminal)
-    if options["output"] is not None:
-        destination = choose_destination(options["output"], report.label)
-        save_report(report, render_json(report), destination)
-    formats = _formats(report, saved=options["from_"] is not None)
-    print_format(formats, options, terminal)
+        reports = _live(options, configuration, terminal)
+    report = reports[0]
+    rank = value_of(report.facts.request.rank) if options["from_"] is None else None
+    if options["output"] is not None and rank is None:
+        # A file is the machine's report alone; in a folder each further device has one too.
+        for one in reports if names_folder(options["output"]) else reports[:1]:
+            destination = choose_destination(options["output"], one.label)
+            save_report(one, render_json(one), destination)
+    if rank is None or rank.rank == 0 or options["output"] is None:
+        formats = _formats(report, saved=options["from_"] is not None)
+        print_format(formats, options, terminal)
+    elif report.verdict.exit_code:  # its report is in the folder, and rank 0 speaks for all
+        click.echo(f"rank {rank.rank}: {report.verdict.headline}", err=True)
     return 0 if options["exit_zero"] else report.verdict.exit_code
 
 
-def _live(options: dict[str, Any], configuration: Configuration, terminal: Terminal) -> Report:
+def _live(
+    options: dict[str, Any], configuration: Configuration, terminal: Terminal
+) -> tuple[Report, ...]:
     from envkit.workflows.live import live_readers  # noqa: PLC0415 (not for a recorded machine)
-    from envkit.workflows.verify import verify  # noqa: PLC0415
+    from envkit.workflows.ranks import rank_of  # noqa: PLC0415
+    from envkit.workflows.verify import label_of, verify_each  # noqa: PLC0415
 
-    request = request_from(options, configuration)
-    if options["output"] is not None:
+    rank = rank_of(os.environ)
+    request = msgspec.structs.replace(request_from(options, configuration), rank=rank)
+    if rank is not None and request.device.value == "all":
+        message = "Each rank of a job checks its own device, and --device all checks every one."
+        raise UsageError(message, next_step="Leave it out, or run envkit outside of the job.")
+    meeting = None if rank is None else _meeting(rank, request, options["output"])
+    if rank is not None:
+        label = label_of(request.label, f"rank-{rank.rank}")
+        request = msgspec.structs.replace(request, label=label)
+    if options["output"] is not None and meeting is None:
         choose_destination(options["output"], request.label)  # before minutes of work, not after
     named = {option: options[option] for option in ("name", "prefix", "python")}
     readers = live_readers(os.environ, timeout_s=request.timeout_s, **named)
     with progress(shown=terminal.progress_on(), ascii_only=not style_of(terminal).unicode) as tell:
-        return verify(request, readers, tell)
+        reports = verify_each(request, readers, tell)
+    return reports if meeting is None else (meeting.settle(reports[0]),)
+
+
+def _meeting(rank: Rank, request: VerifyRequest, output: str | None) -> Meeting | None:
+    """Return where the ranks of a job meet; None without `-o`: then each speaks for itself."""
+    from envkit.workflows.ranks import Meeting  # noqa: PLC0415
+
+    if output is None:
+        return None
+    if not names_folder(output):
+        message = f"-o {output}: {rank.world} ranks cannot all write the same file."
+        raise UsageError(message, next_step="Name a folder, with / at its end: -o ranks/")
+    return Meeting(rank, output, label=request.label, limit_s=request.timeout_s)
 
 
 def _recorded(options: dict[str, Any], configuration: Configuration) -> Report:

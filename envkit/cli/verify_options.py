@@ -47,7 +47,7 @@ _OPTIONS: Final = (
     click.option(
         "--no-fingerprint", is_flag=True, default=None, help="Run no probes: facts and rules only."
     ),
-    click.option("--device", metavar="auto|cpu|cuda[:N]", help="Where the probes run [auto]."),
+    click.option("--device", metavar="auto|cpu|cuda[:N]|all", help="Where the probes run [auto]."),
     click.option(
         "--set",
         "flags",

@@ -45,6 +45,9 @@ def _compare_layer(layer: Layer, ground: Ground) -> LayerResult:
     names = sorted({name for one in probes if one is not None for name in one})
     for name in names:
         results = [_NO_FINGERPRINT if one is None else one.get(name) for one in probes]
+        if any(isinstance(one, ProbeResult) and one.optional for one in results):
+            lawful = _NOT_ASKED if name.startswith(_OWN_STEP) else _NOT_IN_SUITE
+            results = [lawful if one is None else one for one in results]
         values = [_value(layer, name, result, ground) for result in results]
         if layer != "peaks" and any(isinstance(v, Lost) and v.unsteady for v in values):
             # Compared is what is exact on all machines: an unstable value accuses nobody.
@@ -60,8 +63,6 @@ _LEFT_OUT: Final = Lost(reason="exact here, left out", lawful=True)
 
 def _value(layer: Layer, name: str, result: ProbeResult | Lost | None, ground: Ground) -> Any:
     """Return what a probe gave, or why it counts for nothing."""
-    if result is None and name.startswith(_OWN_STEP):
-        return _NOT_ASKED
     if result is None:
         return _MISSING if ground.same_suite else _NOT_IN_SUITE
     if isinstance(result, Lost):
@@ -99,7 +100,10 @@ def _why_not(result: ProbeResult) -> Lost:
     if result.status == "exact" and result.values is not None:
         reason = result.reason or "need not repeat on this kind of device"
         return Lost(reason=reason, lawful=True, unsteady=True)
-    return Lost(reason=result.reason or f"the probe {result.status.replace('_', ' ')}")
+    lawful = result.optional and result.status == "not_run"
+    return Lost(
+        reason=result.reason or f"the probe {result.status.replace('_', ' ')}", lawful=lawful
+    )
 
 
 def _take_stream(collector: Collector, name: str, values: Sequence[Any], kind: Kind) -> None:

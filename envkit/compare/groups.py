@@ -42,7 +42,7 @@ class Signature(msgspec.Struct, frozen=True, kw_only=True):
     values: dict[_PROBE, bytes]
     """Exact values, hashed; the digest that the file states is part of it."""
     unsteady: frozenset[_PROBE]
-    """Probes that do not repeat there: left out for all."""
+    """Probes that do not repeat there, or may lawfully be missing and are: left out for all."""
     lost: frozenset[_PROBE]
     suite: tuple[str, int, str | None]
     model: tuple[Any, ...] = ()
@@ -63,7 +63,9 @@ def signature(fingerprint: Fingerprint) -> Signature:
         for name, result in probes.items():
             if counts(layer, result):
                 values[(layer, name)] = _hashed([result.digest, result.values])
-            elif result.status in {"exact", "unstable"}:
+            elif result.status in {"exact", "unstable"} or (
+                result.optional and result.status == "not_run"
+            ):
                 unsteady.add((layer, name))
             else:
                 lost.add((layer, name))

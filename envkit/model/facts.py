@@ -28,6 +28,18 @@ class Waiver(msgspec.Struct, frozen=True, kw_only=True):
     """Last day on which it holds, `2027-01-31`."""
 
 
+class Rank(msgspec.Struct, frozen=True, kw_only=True):
+    """The place of a process in a job of several (`torchrun`)."""
+
+    rank: int
+    world: int
+    """Number of ranks."""
+    local: int
+    """Number of the rank on its machine: the GPU that it takes."""
+    job: str
+    """The same for the ranks of one job: 16 hexadecimal digits."""
+
+
 class RequestFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the user asked to be judged; kept so that a saved report gives the same verdict."""
 
@@ -41,6 +53,8 @@ class RequestFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """The lock to judge by, by its path; not applicable where there is none."""
     strict: Observed[bool] = NOT_RECORDED
     """Whether the environment has to be the lock, not only to satisfy the spec."""
+    rank: Observed[Rank] = NOT_RECORDED
+    """Which rank of a job this is; not recorded outside of one."""
     needs_gpu: Observed[bool] = NOT_RECORDED
     """Whether the device asked for, or the spec, needs a usable NVIDIA GPU."""
     fail_on: Observed[FailOnName] = NOT_RECORDED
@@ -114,6 +128,41 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`default`, `exclusive_process` or `prohibited`."""
     processes: Observed[tuple[GpuProcess, ...]] = NOT_RECORDED
     throttle_reasons: Observed[tuple[str, ...]] = NOT_RECORDED
+    nvlinks_active: Observed[int] = NOT_RECORDED
+    """NVLink connections of this GPU that are up."""
+
+
+class GpuLink(msgspec.Struct, frozen=True, kw_only=True):
+    """How two GPUs reach each other, by NVML; `one` and `other` are its indices."""
+
+    one: int
+    other: int
+    path: Observed[str]
+    """The nearest they share: `board`, `pci_switch`, `pci_switches`, `host_bridge`, `numa_node` or
+    `system`."""
+    p2p_read: Observed[str]
+    """`ok`, or why one cannot read the other's memory: `chipset_not_supported` ..."""
+    p2p_write: Observed[str]
+    p2p_nvlink: Observed[str]
+    """Whether they do so by NVLink."""
+
+
+class Sibling(msgspec.Struct, frozen=True, kw_only=True):
+    """A device that was measured beside others, or the device of one rank of a job."""
+
+    place: str
+    """`cuda:1`, as torch numbers it, or `rank 1`."""
+    name: str
+    """Of the GPU or of the processor; empty where that is not known."""
+    outcome: Literal["agrees", "differs", "incomplete"]
+    layers: tuple[str, ...] = ()
+    """Layers of the fingerprint that differ; `self_test` where a known answer came out wrong."""
+    reason: str = ""
+    """What it differs from and in what, or why it could not be compared."""
+    mem: str | None = None
+    """Short digest of allocator, tensors and workspaces."""
+    num: str | None = None
+    """Short digest of the numerics."""
 
 
 class GpuFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -121,6 +170,10 @@ class GpuFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     pci_devices: Observed[tuple[PciDevice, ...]] = NOT_RECORDED
     devices: Observed[tuple[Gpu, ...]] = NOT_RECORDED
+    links: Observed[tuple[GpuLink, ...]] = NOT_RECORDED
+    """Each pair of GPUs; not applicable with fewer than two."""
+    siblings: Observed[tuple[Sibling, ...]] = NOT_RECORDED
+    """How the devices that were measured side by side compare (`--device all`, ranks of a job)."""
 
 
 class HostFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

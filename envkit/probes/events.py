@@ -42,7 +42,7 @@ class ChildRequest(msgspec.Struct, frozen=True, kw_only=True):
     protocol: Literal[1] = PROTOCOL
     tasks: tuple[Literal["facts", "fingerprint", "strategies"], ...] = ("facts",)
     device: str = "auto"
-    """`auto`, `cpu` or `cuda:N`."""
+    """`auto`, `cpu`, `cuda:N` or `auto:N`: of a rank, whose launcher may show it one GPU only."""
     suite: str = "quick"
     """`quick`, `standard`, `full` or `auto`: standard on a GPU, quick on the CPU."""
     flags: dict[str, Scalar] = msgspec.field(name="set", default_factory=dict)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeVar
 
 import msgspec
 
 from envkit.compat.cudnn import cudnn_decode
-from envkit.model.facts import DriverFacts, Facts, Gpu, HostFacts, TorchFacts
+from envkit.model.facts import DriverFacts, Facts, Gpu, GpuLink, HostFacts, TorchFacts
 from envkit.model.observed import (
     NOT_RECORDED,
     Absent,
@@ -80,6 +81,23 @@ def _gpus(facts: Facts) -> Iterator[Row]:
         yield f"GPU {gpu.index}", _gpu(gpu)
     if len(devices.value) > MOST_GPUS:
         yield "", f"and {len(devices.value) - MOST_GPUS} more"
+    links = value_of(facts.gpus.links)
+    if links:
+        yield "links", _links(links)
+
+
+def _links(links: tuple[GpuLink, ...]) -> str:
+    """Count the pairs of GPUs that are connected alike."""
+    kinds = Counter(_link(one) for one in links)
+    return "; ".join(f"{_count(number, 'pair')} {kind}" for kind, number in kinds.most_common())
+
+
+def _link(link: GpuLink) -> str:
+    path = (value_of(link.path) or "path unknown").replace("_", " ")
+    way = "NVLink" if value_of(link.p2p_nvlink) == "ok" else f"PCIe, nearest in common: {path}"
+    reads = value_of(link.p2p_read)
+    peer = "P2P" if reads == "ok" else f"no P2P ({(reads or 'unknown').replace('_', ' ')})"
+    return f"by {way}, {peer}"
 
 
 def _gpu(gpu: Gpu) -> str:

@@ -24,6 +24,7 @@ _WHAT: Final = {
     "adamw": "AdamW of torch",
     "adamw-8bit-bitsandbytes": "8-bit AdamW of bitsandbytes",
     "adamw-8bit-torchao": "8-bit AdamW of torchao",
+    "sharding": "sharding over all cards (FSDP2)",
     "inference-with-gradients": "outputs only, as if to be trained",
     "no-grad": "outputs under torch.no_grad()",
     "encoder-stays": "a frozen encoder of the same size beside it",

@@ -7,7 +7,7 @@ from typing import Final
 from envkit.model.finding import Check, Finding, Severity, Status
 from envkit.model.observed import NOT_RECORDED
 from envkit.model.report import Report
-from envkit.render import fact_rows, fingerprint_rows
+from envkit.render import fact_rows, fingerprint_rows, sibling_rows
 from envkit.render.page import Page
 from envkit.render.report_words import counted_checks, target_line
 from envkit.render.requirement_rows import TITLE, requirement_rows
@@ -53,6 +53,7 @@ def render_text(report: Report, style: Style, *, saved: bool = False) -> str:
     if report.fingerprint is not None:
         title = fingerprint_rows.title(report.fingerprint)
         page.table(title, fingerprint_rows.rows(report.fingerprint))
+    page.table(sibling_rows.TITLE, sibling_rows.rows(report.facts.gpus))
     # Who describes a machine wants to know what to tell others of it.
     if style.verbosity > 0 or report.target.kind == "recorded":
         page.table(TITLE, requirement_rows(report.facts))

@@ -12,6 +12,7 @@ from envkit.rules import (
     drv,
     drv_failures,
     gpu,
+    gpu_siblings,
     gpu_state,
     lib,
     lib_cudnn,
@@ -34,6 +35,7 @@ RULES: tuple[Rule, ...] = (
     gpu_state.GPU007,
     gpu_state.GPU009,
     gpu_state.GPU010,
+    gpu_siblings.GPU011,
     # DRV005 and DRV004 say more than the comparison of versions in DRV002 and DRV003 could.
     drv.DRV001,
     drv.DRV004,

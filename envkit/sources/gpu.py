@@ -153,9 +153,9 @@ def _nvml_gpu(index: int, values: Mapping[str, Asked] | None, why: str, owner: _
         return Gpu(index=index, name=Unreadable(reason=why, source="NVML"))
     if set(values) == {"name"}:  # the GPU did not even give a handle: it is lost
         return Gpu(index=index, name=_text(values.get("name"), "NVML"))
-    processes = _fact(values.get("processes"), list, "NVML", optional=True)
-    mask = _fact(values.get("throttle_mask"), int, "NVML", optional=True)
-    mode = _fact(values.get("compute_mode"), int, "NVML", optional=True)
+    processes = fact_of(values.get("processes"), list, "NVML", optional=True)
+    mask = fact_of(values.get("throttle_mask"), int, "NVML", optional=True)
+    mode = fact_of(values.get("compute_mode"), int, "NVML", optional=True)
     return Gpu(
         index=index,
         name=_text(values.get("name"), "NVML"),
@@ -163,12 +163,13 @@ def _nvml_gpu(index: int, values: Mapping[str, Asked] | None, why: str, owner: _
         memory_bytes=_memory(values.get("memory"), 0, "NVML"),
         free_bytes=_memory(values.get("memory"), 1, "NVML"),
         uuid_hash=_text(values.get("uuid_hash"), "NVML"),
-        mig=_fact(values.get("mig"), bool, "NVML", optional=True),
-        ecc_uncorrected=_fact(values.get("ecc_uncorrected"), int, "NVML", optional=True),
-        row_remap_pending=_fact(values.get("row_remap_pending"), bool, "NVML", optional=True),
+        mig=fact_of(values.get("mig"), bool, "NVML", optional=True),
+        ecc_uncorrected=fact_of(values.get("ecc_uncorrected"), int, "NVML", optional=True),
+        row_remap_pending=fact_of(values.get("row_remap_pending"), bool, "NVML", optional=True),
         compute_mode=_compute_mode(mode),
         processes=owner.processes(processes.value) if isinstance(processes, Known) else processes,
         throttle_reasons=_throttle_reasons(mask),
+        nvlinks_active=fact_of(values.get("nvlinks_active"), int, "NVML", optional=True),
     )
 
 
@@ -185,7 +186,7 @@ def _cuda_gpu(index: int, values: Mapping[str, Asked] | None) -> Gpu:
     )
 
 
-def _fact(
+def fact_of(
     asked: Asked | None, kind: type[T], source: str, *, optional: bool = False
 ) -> Observed[T]:
     """Turn one answer into a fact; `optional`: a GPU may simply not have it."""
@@ -202,12 +203,12 @@ def _fact(
 
 
 def _text(asked: Asked | None, source: str) -> Observed[str]:
-    found = _fact(asked, str, source)
+    found = fact_of(asked, str, source)
     return Known(value=readable(found.value), source=source) if isinstance(found, Known) else found
 
 
 def _memory(asked: Asked | None, position: int, source: str) -> Observed[int]:
-    sizes = _fact(asked, list, source)
+    sizes = fact_of(asked, list, source)
     if not isinstance(sizes, Known):
         return sizes
     size = sizes.value[position] if position < len(sizes.value) else None

@@ -9,6 +9,7 @@ from pathlib import Path
 from envkit.model.facts import DriverFacts, GpuFacts
 from envkit.sources.driver import driver_facts
 from envkit.sources.gpu import gpu_devices, pids_are_ours
+from envkit.sources.gpu_links import gpu_links
 from envkit.sources.pci import read_pci
 from envkit.sources.probe_answers import LIMIT_S, Answers, ask_driver
 from envkit.sources.redacted import home_folders
@@ -41,4 +42,5 @@ def read_driver_and_gpus(
     devices = gpu_devices(
         said, driver=driver.version, own_pids=own_pids, pids_are_ours=pids_are_ours(root=root)
     )
-    return driver, GpuFacts(pci_devices=read_pci(root=root), devices=devices)
+    links = gpu_links(said, devices)
+    return driver, GpuFacts(pci_devices=read_pci(root=root), devices=devices, links=links)

@@ -34,6 +34,13 @@ CUDA_ERRORS = {
 #: `CUdevice_attribute` numbers.
 _CAPABILITY_MAJOR, _CAPABILITY_MINOR = 75, 76
 _MAX_GPUS = 64
+#: Of more GPUs than any one machine has, the pairs are too many.
+_MAX_LINKED = 16
+#: `NVML_NVLINK_MAX_LINKS` of R580; a link that a GPU does not have is an error.
+_MAX_NVLINKS = 36
+#: `nvmlGpuP2PCapsIndex_t`
+_P2P_CAPABILITIES = {"p2p_read": 0, "p2p_write": 1, "p2p_nvlink": 2}
+_LINK_ANSWERS = ("path", *_P2P_CAPABILITIES)
 
 
 def main() -> None:
@@ -139,6 +146,32 @@ def ask_nvml(request: dict[str, Any], say: Say) -> None:
     for index in range(min(int(count.get("value") or 0), _MAX_GPUS)):
         say("begin", part="nvml", call=f"asking GPU {index}")
         say("gpu", api="nvml", index=index, values=_nvml_gpu(nvml, index))
+    _say_links(nvml, min(int(count.get("value") or 0), _MAX_LINKED), say)
+
+
+def _say_links(nvml: Any, count: int, say: Say) -> None:
+    """Ask for each pair of GPUs how they are connected."""
+    handles = [_handle(nvml, index) for index in range(count)]
+    for one in range(count):
+        say("begin", part="nvml", call=f"asking for the links of GPU {one}")
+        for other in range(one + 1, count):
+            lost = next((end for end in (handles[one], handles[other]) if "error" in end), None)
+            pair = (handles[one].get("value"), handles[other].get("value"))
+            values = _link(nvml, pair) if lost is None else dict.fromkeys(_LINK_ANSWERS, lost)
+            say("link", one=one, other=other, values=values)
+
+
+def _handle(nvml: Any, index: int) -> dict[str, Any]:
+    return _attempt(nvml, lambda: nvml.nvmlDeviceGetHandleByIndex(index))
+
+
+def _link(nvml: Any, pair: tuple[Any, Any]) -> dict[str, Any]:
+    def p2p(capability: int) -> dict[str, Any]:
+        return _attempt(nvml, lambda: int(nvml.nvmlDeviceGetP2PStatus(*pair, capability)))
+
+    found = {name: p2p(capability) for name, capability in _P2P_CAPABILITIES.items()}
+    path = _attempt(nvml, lambda: int(nvml.nvmlDeviceGetTopologyCommonAncestor(*pair)))
+    return {"path": path, **found}
 
 
 def _attempt(nvml: Any, call: Callable[[], Any]) -> dict[str, Any]:
@@ -153,7 +186,7 @@ def _attempt(nvml: Any, call: Callable[[], Any]) -> dict[str, Any]:
 
 
 def _nvml_gpu(nvml: Any, index: int) -> dict[str, Any]:
-    found = _attempt(nvml, lambda: nvml.nvmlDeviceGetHandleByIndex(index))
+    found = _handle(nvml, index)
     if "error" in found:
         return {"name": found}
     gpu = found["value"]
@@ -170,6 +203,7 @@ def _nvml_gpu(nvml: Any, index: int) -> dict[str, Any]:
         "compute_mode": lambda: int(nvml.nvmlDeviceGetComputeMode(gpu)),
         "processes": lambda: _processes(nvml, gpu),
         "throttle_mask": lambda: _throttle_mask(nvml, gpu),
+        "nvlinks_active": lambda: _nvlinks_active(nvml, gpu),
     }
     return {name: _attempt(nvml, question) for name, question in questions.items()}
 
@@ -193,6 +227,16 @@ def _processes(nvml: Any, gpu: Any) -> list[dict[str, int | None]]:
         }
         for process in listed
     ]
+
+
+def _nvlinks_active(nvml: Any, gpu: Any) -> int:
+    active = int(nvml.nvmlDeviceGetNvLinkState(gpu, 0))  # an error here: it has none at all
+    try:
+        for link in range(1, _MAX_NVLINKS):
+            active += int(nvml.nvmlDeviceGetNvLinkState(gpu, link))
+    except nvml.NVMLError:
+        pass  # it has no more of them
+    return active
 
 
 def _throttle_mask(nvml: Any, gpu: Any) -> int:

@@ -67,6 +67,14 @@ class GpuAnswer(_Line, frozen=True, kw_only=True, tag="gpu"):
     values: dict[str, Asked]
 
 
+class LinkAnswer(_Line, frozen=True, kw_only=True, tag="link"):
+    """What NVML says about how two GPUs are connected."""
+
+    one: int
+    other: int
+    values: dict[str, Asked]
+
+
 class LibCuda(_Line, frozen=True, kw_only=True, tag="libcuda"):
     """Whether the loader finds libcuda, and which file that is."""
 
@@ -115,7 +123,16 @@ class Hung(_Line, frozen=True, kw_only=True, tag="hung"):
 
 
 Line: TypeAlias = (
-    Begin | Nvml | GpuAnswer | LibCuda | CudaVersion | CudaInit | CudaCount | Finished | Hung
+    Begin
+    | Nvml
+    | GpuAnswer
+    | LinkAnswer
+    | LibCuda
+    | CudaVersion
+    | CudaInit
+    | CudaCount
+    | Finished
+    | Hung
 )
 
 
@@ -128,6 +145,7 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True):
     cuda_init: CudaInit | None = None
     cuda_count: CudaCount | None = None
     gpus: tuple[GpuAnswer, ...] = ()
+    links: tuple[LinkAnswer, ...] = ()
     why_silent: dict[Part, str] = {}
     """For a part that was not finished: why, and in which call."""
 
@@ -191,6 +209,7 @@ def fold(lines: Sequence[Line], *, how_ended: str) -> Answers:
     why_silent: dict[Part, str] = dict.fromkeys(last_call, how_ended)
     found: dict[str, Any] = {}
     gpus: list[GpuAnswer] = []
+    links: list[LinkAnswer] = []
     for line in lines:
         match line:
             case Begin():
@@ -201,10 +220,12 @@ def fold(lines: Sequence[Line], *, how_ended: str) -> Answers:
                 why_silent.pop(line.part, None)
             case GpuAnswer():
                 gpus.append(line)
+            case LinkAnswer():
+                links.append(line)
             case _:
                 found[_FIELDS[type(line)]] = line
     reasons = {part: f"{why} ({last_call[part]})" for part, why in why_silent.items()}
-    return Answers(**found, gpus=tuple(gpus), why_silent=reasons)
+    return Answers(**found, gpus=tuple(gpus), links=tuple(links), why_silent=reasons)
 
 
 _FIELDS: Final[dict[type, str]] = {

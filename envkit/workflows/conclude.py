@@ -83,13 +83,14 @@ def how_probes_went(request: RequestFacts, fingerprint: Fingerprint | None) -> P
         reason = suite.reason if isinstance(suite, Unreadable) else "the probes gave nothing"
         return Probes(outcome="incomplete", reason=reason)
     on_gpu = fingerprint.key.capability is not None
-    missing = _missing(fingerprint)
+    missing = what_is_missing(fingerprint)
     if missing:
         return Probes(outcome="incomplete", reason=missing, on_gpu=on_gpu)
     return Probes(outcome="complete", on_gpu=on_gpu)
 
 
-def _missing(fingerprint: Fingerprint) -> str:
+def what_is_missing(fingerprint: Fingerprint) -> str:
+    """Say which probes gave no answer that should have; empty where none is missing."""
     probes: dict[str, ProbeResult] = {}
     for layer in LAYERS:
         for name, probe in getattr(fingerprint.layers, layer).items():

@@ -26,11 +26,11 @@ from envkit.specs.toml_file import read_toml
 T = TypeVar("T")
 SuiteName: TypeAlias = Literal["quick", "standard", "full", "none"]
 
-DEVICE: Final = re.compile(r"auto|cpu|cuda(:\d{1,3})?")
+DEVICE: Final = re.compile(r"auto|cpu|all|cuda(:\d{1,3})?")
 LONGEST_TIMEOUT_S: Final = 24 * 3600.0
 #: What each setting can be, for messages.
 _VALUES: Final = {
-    "device": "auto, cpu, cuda or cuda:N",
+    "device": "auto, cpu, all, cuda or cuda:N",
     "suite": "quick, standard, full or none",
     "label": "a text",
     "timeout": f"a number of seconds from 1 to {LONGEST_TIMEOUT_S:.0f}",
@@ -121,7 +121,15 @@ def current_folder() -> Path:
 def check_device(device: str) -> str:
     """Return a device name that is one; raises ValueError otherwise."""
     if not DEVICE.fullmatch(device):
-        message = f"{device!r} is not a device: auto, cpu, cuda or cuda:N"
+        message = f"{device!r} is not a device: auto, cpu, all, cuda or cuda:N"
+        raise ValueError(message)
+    return device
+
+
+def check_one_device(device: str) -> str:
+    """Return the name of one device; raises ValueError for what is none, or several."""
+    if check_device(device) == "all":
+        message = "'all' is several devices, and this measures on one: auto, cpu, cuda or cuda:N"
         raise ValueError(message)
     return device
 

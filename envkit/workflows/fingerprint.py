@@ -42,8 +42,9 @@ from envkit.workflows.peak_replay import replay_peaks
 MAX_VALUES_BYTES: Final = 8 << 20
 MAX_CONFOUND_BYTES: Final = 1 << 12
 #: Families whose peaks a replay from nothing cannot give: a user's own step may hold memory from
-#: before, and a captured graph has a pool of its own, which the recording does not tell.
-_NOT_REPLAYED: Final = frozenset({"call", "graphs"})
+#: before, a captured graph has a pool of its own, which the recording does not tell, and ranks have
+#: an allocator each.
+_NOT_REPLAYED: Final = frozenset({"call", "graphs", "sharded"})
 #: Layers of the short memory digest.
 MEMORY_LAYERS: Final[tuple[Layer, ...]] = ("allocator", "tensors", "workspaces")
 

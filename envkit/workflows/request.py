@@ -9,8 +9,8 @@ from typing import Any, Final
 import msgspec
 
 from envkit.errors import UsageError
-from envkit.model.facts import FailOnName, RequestFacts, Scalar, Waiver
-from envkit.model.observed import Known, NotApplicable, Observed
+from envkit.model.facts import FailOnName, Rank, RequestFacts, Scalar, Waiver
+from envkit.model.observed import NOT_RECORDED, Known, NotApplicable, Observed
 from envkit.probes.events import OwnStep
 from envkit.workflows.asked import Asked
 from envkit.workflows.config import (
@@ -46,15 +46,18 @@ class VerifyRequest(msgspec.Struct, frozen=True, kw_only=True):
     fail_on: Known[FailOnName] = Known(value="error", source="default")
     waivers: tuple[Waiver, ...] = ()
     waivers_source: str = "no configuration"
+    rank: Rank | None = None
+    """Where this process is one of a job's."""
     contract: Asked = Asked()
     """Spec and lock that the environment is judged by."""
 
     def facts(self, suite: Observed[str]) -> RequestFacts:
         """Return the request as facts, with the suite that was run."""
-        on_gpu = self.device.value.startswith("cuda")
+        on_gpu = self.device.value.startswith(("cuda", "all"))
         return RequestFacts(
             device=self.device,
             suite=suite,
+            rank=NOT_RECORDED if self.rank is None else Known(value=self.rank, source="variables"),
             needs_gpu=Known(value=on_gpu, source=self.device.source if on_gpu else "no spec"),
             fail_on=self.fail_on,
             waivers=Known(value=self.waivers, source=self.waivers_source),

@@ -49,12 +49,17 @@ def choose_destination(output: str, label: str | None) -> Destination:
         message = f"-o names a file or a folder, and `{output}` is neither."
         raise UsageError(message, next_step="--json writes the report to standard output.")
     path = Path(output)
-    is_folder = output.endswith(("/", os.sep)) or _is_folder(path)
+    is_folder = names_folder(output)
     if is_folder:
         _make_folder(path)
         path = path / f"{file_stem(label or DEFAULT_LABEL)}.json"
     _check_writable(path)
     return Destination(path=path, guarded=is_folder and label is None)
+
+
+def names_folder(output: str) -> bool:
+    """Whether `-o` names a folder: one that is there, or that is to be made."""
+    return output.endswith(("/", os.sep)) or _is_folder(Path(output))
 
 
 def file_stem(label: str) -> str:

@@ -9,20 +9,21 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Protocol
 
 import msgspec
 
 from envkit import process
-from envkit.model.facts import CondaFacts, DriverFacts, Facts, FilesFacts, GpuFacts, PipFacts
+from envkit.model.facts import CondaFacts, DriverFacts, Facts, FilesFacts, GpuFacts, PipFacts, Rank
 from envkit.model.fingerprint import Fingerprint
 from envkit.model.observed import Known, NotApplicable, Observed, Unreadable, value_of
 from envkit.model.report import Report, Target
 from envkit.probes.events import ChildRequest, Progress, Stage
 from envkit.probes.launch import ChildRun
 from envkit.render.redact import Identity, redact_document, redact_reasons
+from envkit.workflows.all_gpus import run_on_each, with_siblings
 from envkit.workflows.asked import Asked
 from envkit.workflows.background import Background
 from envkit.workflows.baselines import find_yardsticks, hold_against
@@ -32,6 +33,7 @@ from envkit.workflows.contract import Named
 from envkit.workflows.contract_facts import asked_facts
 from envkit.workflows.fingerprint import conformity_of
 from envkit.workflows.request import NO_FINGERPRINT, VerifyRequest
+from envkit.workflows.save import DEFAULT_LABEL
 
 #: The stage from which on the child is a user of the GPUs itself.
 USES_GPU: Final = "cuda_init"
@@ -51,6 +53,16 @@ class FingerprintOf(Protocol):
         self, run: ChildRun, *, challenge: str | None, processor: str | None
     ) -> Fingerprint | None:
         """Return the fingerprint."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """What was read and measured, for one device."""
+
+    device: str
+    """`cuda:1`; empty for the one that stands for the machine."""
+    facts: Facts
+    fingerprint: Fingerprint | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +89,11 @@ class Readers:
 
 def verify(request: VerifyRequest, readers: Readers, tell: Tell) -> Report:
     """Judge this machine and an environment on it."""
+    return verify_each(request, readers, tell)[0]
+
+
+def verify_each(request: VerifyRequest, readers: Readers, tell: Tell) -> tuple[Report, ...]:
+    """Judge this machine; with `--device all` a report of each further device follows its own."""
     started_s = time.monotonic()
     target = readers.choose()
     waited_s = time.monotonic() - started_s
@@ -84,22 +101,33 @@ def verify(request: VerifyRequest, readers: Readers, tell: Tell) -> Report:
         left_s = max(1.0, request.timeout_s - waited_s)
         request = msgspec.structs.replace(request, timeout_s=left_s)
     try:
-        facts, fingerprint = _look_deeply(target, request, readers, tell)
+        seen = _look_deeply(target, request, readers, tell)
     finally:
         process.end_all()  # after Ctrl-C the threads may have programs running
     identity = readers.identity
-    return conclude(
-        redact_document(facts, identity),
-        target=redact_document(target, identity),
-        created=readers.clock(),
-        label=request.label,
-        fingerprint=None if fingerprint is None else redact_reasons(fingerprint, identity),
+    created, target = readers.clock(), redact_document(target, identity)
+    return tuple(
+        conclude(
+            redact_document(one.facts, identity),
+            target=target,
+            created=created,
+            label=label_of(request.label, one.device),
+            fingerprint=(
+                None if one.fingerprint is None else redact_reasons(one.fingerprint, identity)
+            ),
+        )
+        for one in seen
     )
+
+
+def label_of(label: str | None, device: str) -> str | None:
+    """Return the label of a report: that of the machine, with the device behind it if further."""
+    return f"{label or DEFAULT_LABEL}-{device.replace(':', '-')}" if device else label
 
 
 def _look_deeply(
     target: Target, request: VerifyRequest, readers: Readers, tell: Tell
-) -> tuple[Facts, Fingerprint | None]:
+) -> tuple[Seen, ...]:
     """Look at the machine, and at every file if that was asked for.
 
     Files are hashed beside everything else, but not beside probes, whose time is limited.
@@ -109,49 +137,73 @@ def _look_deeply(
     check = readers.deeply(target)
     seen = None if request.suite.value == "none" else _look(target, request, readers, tell)
     with check as files_of:
-        facts, fingerprint = seen or _look(target, request, readers, tell)
-        found = files_of(facts.conda, facts.pip, tell)
-    return msgspec.structs.replace(facts, files=found), fingerprint
+        seen = seen or _look(target, request, readers, tell)
+        found = files_of(seen[0].facts.conda, seen[0].facts.pip, tell)
+    return tuple(
+        replace(one, facts=msgspec.structs.replace(one.facts, files=found)) for one in seen
+    )
 
 
-def _look(
-    target: Target, request: VerifyRequest, readers: Readers, tell: Tell
-) -> tuple[Facts, Fingerprint | None]:
+def _look(target: Target, request: VerifyRequest, readers: Readers, tell: Tell) -> tuple[Seen, ...]:
     driver_and_gpus = _DriverAndGpus(readers.driver_and_gpus, tell)
     files = Background(lambda: readers.files(target))
     named = readers.contract(request.contract, target)  # before minutes of work, not after
     yardsticks = find_yardsticks(request.against, named.spec)
-    run = _run_child(target, request, readers, driver_and_gpus.on_progress)
-    facts, fingerprint = readers.compared(target, named, files.result()), None
-    if run is not None:
-        facts = readers.imported(target, facts, run)
-        fingerprint = readers.fingerprint(
-            run, challenge=request.challenge, processor=value_of(facts.host.cpu_model)
-        )
-        facts = _with_conformity(facts, fingerprint)
-    works = value_of(facts.torch.cuda_available) is True
+    runs = _run_children(target, request, readers, driver_and_gpus.on_progress)
+    static = readers.compared(target, named, files.result())
+
+    def measured_by(run: ChildRun) -> tuple[Facts, Fingerprint | None]:
+        facts = readers.imported(target, static, run)
+        processor = value_of(facts.host.cpu_model)
+        fingerprint = readers.fingerprint(run, challenge=request.challenge, processor=processor)
+        return _with_conformity(facts, fingerprint), fingerprint
+
+    measured = [measured_by(run) for run in runs]
+    works = any(value_of(facts.torch.cuda_available) is True for facts, _ in measured)
     driver, gpus = driver_and_gpus.result(child_had_cuda=works)
-    asked = asked_facts(request.facts(_suite_fact(request, run, fingerprint)), named)
-    facts = msgspec.structs.replace(facts, request=asked, driver=driver, gpus=gpus)
-    return hold_against(yardsticks, facts, fingerprint, whole=True), fingerprint
+    gpus = with_siblings(gpus, request.device.value, runs, measured)
+    seen = []
+    for number, (facts, fingerprint) in enumerate(measured or [(static, None)]):
+        run = runs[number] if runs else None
+        device = f"cuda:{number}" if number else ""
+        mine = request.facts(_suite_fact(request, run, fingerprint))
+        if device:
+            mine = msgspec.structs.replace(mine, device=Known(value=device, source="--device all"))
+        whole = msgspec.structs.replace(
+            facts, request=asked_facts(mine, named), driver=driver, gpus=gpus
+        )
+        held = hold_against(yardsticks, whole, fingerprint, whole=True)
+        seen.append(Seen(device=device, facts=held, fingerprint=fingerprint))
+    return tuple(seen)
 
 
-def _run_child(
+def _run_children(
     target: Target, request: VerifyRequest, readers: Readers, on_progress: OnProgress
-) -> ChildRun | None:
+) -> tuple[ChildRun, ...]:
+    """Run one child, or with `--device all` one for each GPU that torch sees."""
     if target.python is None:
-        return None
+        return ()
     device, suite = request.device.value, request.suite.value
     wanted = ChildRequest(
         tasks=("facts",) if suite == "none" else ("facts", "fingerprint"),
-        device="cuda:0" if device == "cuda" else device,
+        device=_device(device, request.rank),
         suite="auto" if suite == "none" else suite,
         flags=request.flags,
         challenge=request.challenge,
         call=request.call,
         time_limit_s=request.timeout_s,
     )
-    return readers.child(Path(target.python), wanted, on_progress)
+    python = Path(target.python)
+    if device != "all" or suite == "none":
+        return (readers.child(python, wanted, on_progress),)
+    return run_on_each(wanted, lambda one, tell: readers.child(python, one, tell), on_progress)
+
+
+def _device(asked: str, rank: Rank | None) -> str:
+    """Name the device as the child takes it; a rank takes the GPU of its number."""
+    if rank is not None and asked in {"auto", "cuda"}:
+        return f"auto:{rank.local}"
+    return "cuda:0" if asked in {"cuda", "all"} else asked
 
 
 class _DriverAndGpus:

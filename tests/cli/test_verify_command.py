@@ -12,9 +12,11 @@ from click.testing import CliRunner
 from machines import FILES, child_run, fingerprint, readers
 
 from envkit.cli.app import app
+from envkit.errors import UsageError
 from envkit.model.facts import TorchFacts
 from envkit.model.fingerprint import ProbeResult
 from envkit.model.observed import Absent
+from envkit.probes.events import SuiteStart
 from envkit.probes.launch import Crashed
 from envkit.workflows import live
 
@@ -30,6 +32,12 @@ MACHINES: dict[str, dict[str, Any]] = {
         "imported": lambda _, facts, __: facts,
     },
     "crash": {**NOTHING, "child": lambda *_: child_run(outcome=Crashed(signal="SIGSEGV"))},
+    "gpus": {
+        "child": lambda *_: child_run(
+            facts={"torch": {"device_count": 2}},
+            suite=SuiteStart(name="quick", version=1, seed=0, probes=()),
+        )
+    },
     "probe": {
         "fingerprint": lambda *_, **__: fingerprint(
             conv=ProbeResult(status="failed", values=None, digest=None, reason="out of memory")
@@ -136,3 +144,50 @@ def test_settings_of_a_file_reach_the_report(
     assert "no GPU in CI" in str(waived)
     assert code == report["verdict"]["exit_code"]
     assert code != 0  # the waived finding is gone, but the GPU that was asked for is not there
+
+
+def test_all_gpus_in_a_folder_have_a_report_each_and_in_a_file_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    verify(monkeypatch, "gpus", "--device", "all", "--label", "lab", "-o", "gpus/")
+    names = sorted(path.name for path in (tmp_path / "gpus").iterdir())
+    assert names == ["lab-cuda-1.json", "lab.json"]
+    _, shown = verify(monkeypatch, "gpus", "--device", "all", "-o", "one.json", "--json")
+    assert json.loads(shown) == json.loads((tmp_path / "one.json").read_text())
+    siblings = json.loads(shown)["facts"]["gpus"]["siblings"]["value"]
+    assert [one["place"] for one in siblings] == ["cuda:0", "cuda:1"]
+
+
+def in_job(monkeypatch: pytest.MonkeyPatch, rank: int) -> None:
+    job = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 2, "MASTER_ADDR": "localhost"}
+    for name, value in job.items():
+        monkeypatch.setenv(name, str(value))
+
+
+def test_of_ranks_that_meet_only_the_first_prints(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    in_job(monkeypatch, 1)
+    code, shown = verify(monkeypatch, "good", "-o", "ranks/")
+    assert (code, shown) == (0, "")
+    in_job(monkeypatch, 0)
+    code, shown = verify(monkeypatch, "good", "-o", "ranks/")
+    assert "rank 1" in shown
+    assert {path.name for path in (tmp_path / "ranks").iterdir()} == {
+        "machine-rank-0.json",
+        "machine-rank-1.json",
+    }
+
+
+def test_without_a_folder_each_rank_speaks_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    in_job(monkeypatch, 1)
+    code, shown = verify(monkeypatch, "good")
+    assert code == 0
+    assert "machine-rank-1" in shown
+
+
+@pytest.mark.parametrize("arguments", [["-o", "one.json"], ["--device", "all"]])
+def test_what_ranks_cannot_do(monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> None:
+    in_job(monkeypatch, 0)
+    with pytest.raises(UsageError):
+        verify(monkeypatch, "good", *arguments)

@@ -371,3 +371,36 @@ def test_values_become_json(child_module: Child) -> None:
     }
     assert plain("\udcff") == "?"
     assert plain(object).startswith("<class")
+
+
+@pytest.mark.parametrize(
+    ("asked", "count", "device", "unusable"),
+    [
+        ("auto:1", 2, "cuda:1", ""),
+        ("auto:1", 1, "cuda:0", ""),  # the launcher shows each rank one GPU
+        ("auto:3", 2, None, "there is no cuda:3"),
+        ("auto:1", 0, "cpu", ""),
+        ("cuda:1", 1, None, "there is no cuda:1"),
+    ],
+)
+def test_a_rank_takes_the_gpu_of_its_number(  # noqa: PLR0913, PLR0917 (a table's columns)
+    child_module: Child,
+    monkeypatch: pytest.MonkeyPatch,
+    asked: str,
+    count: int,
+    device: str | None,
+    unusable: str,
+) -> None:
+    main = child_module("main")
+    facts = {
+        "cuda_available": count > 0,
+        "device_count": count,
+        "cuda_init_error": {"absent": "it worked"} if count else {"message": "no device"},
+    }
+    monkeypatch.setitem(sys.modules, "torch", cuda_torch())
+    monkeypatch.setattr(main, "device_facts", lambda *_: facts)
+    monkeypatch.setattr(main, "usable", lambda _: count > 0)
+    looked = main.look_at_device({"device": asked, "report": False}, Sink())
+    assert unusable in looked["unusable"]
+    found = main._measured(looked["asked"], looked["unusable"], promised=looked["promised"])
+    assert found == device

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent.parent
 #: The codes that are promised: issue trackers, waivers and other tools name them.
 PROMISED = {
     "DRV": range(1, 11),
-    "GPU": range(1, 11),
+    "GPU": range(1, 12),
     "TOR": range(1, 14),
     "LIB": range(1, 10),
     "ALC": range(1, 6),

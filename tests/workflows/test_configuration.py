@@ -62,8 +62,8 @@ def test_waivers(project: Path) -> None:
     ("text", "said"),
     [
         ("devise = 'cpu'", "there is no setting 'devise'; is 'device' meant?"),
-        ("device = 3", "device: '3' is not auto, cpu, cuda or cuda:N"),
-        ("device = 'gpu'", "device: 'gpu' is not auto, cpu, cuda or cuda:N"),
+        ("device = 3", "device: '3' is not auto, cpu, all, cuda or cuda:N"),
+        ("device = 'gpu'", "device: 'gpu' is not auto, cpu, all, cuda or cuda:N"),
         ("suite = 'whole'", "suite: 'whole' is not quick, standard, full or none"),
         ("timeout = 0", "timeout: '0.0' is not a number of seconds from 1 to 86400"),
         ("timeout = nan", "timeout: 'nan' is not a number of seconds"),
@@ -97,7 +97,7 @@ def test_mistakes_are_errors_with_the_file_and_the_key(project: Path, text: str,
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("DEVICE", "gpu", "device: 'gpu' is not auto, cpu, cuda or cuda:N"),
+        ("DEVICE", "gpu", "device: 'gpu' is not auto, cpu, all, cuda or cuda:N"),
         ("SUITE", "all", "suite: 'all' is not quick, standard, full or none"),
         ("TIMEOUT", "x", "timeout: 'x' is not a number of seconds from 1 to 86400"),
         ("TIMEOUT", "-1", "timeout: '-1' is not a number of seconds from 1 to 86400"),

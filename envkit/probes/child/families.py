@@ -28,9 +28,15 @@ NEED_BYTES = {
     "compiled": 3000000000,
     "graphs": 2 << 30,
     "quantised": 2 << 30,
+    "collectives": 2 << 30,
+    "sharded": 3000000000,
 }
 
 NUMERIC_FAMILIES = ("products", "convolutions", "numerics")
+
+
+#: Families that start processes of their own on the devices, and use none themselves.
+SPREAD = ("collectives", "sharded")
 
 
 def measure_family(args: Dict[str, Any], emit: Any) -> Dict[str, Any]:
@@ -59,7 +65,8 @@ class Family:
     def measure(self) -> Dict[str, Any]:
         """Measure every group; return the facts that were found on the way."""
         self._emit.stage(self._name + ": start")
-        self._place.start()
+        if self._name not in SPREAD:
+            self._place.start()
         groups: Dict[str, List[Probe]] = {}
         for probe in self._probes:
             groups.setdefault(probe.group, []).append(probe)
@@ -78,7 +85,8 @@ class Family:
             report.rest(not_run=ending, **self._without_answer(group))
         else:
             report.rest(failed="the probe ended without a value")
-        torch_api.attempt(self._place.clean)
+        if self._name not in SPREAD:
+            torch_api.attempt(self._place.clean)
 
     def _without_answer(self, group: str) -> Dict[str, Any]:
         if self._name == "exercises":
@@ -104,6 +112,8 @@ class Family:
             return numeric_probes.measure
         if self._name == "call":
             return self._measure_call
+        if self._name in SPREAD:
+            return self._measure_spread
         from .workloads import probes as workload_probes
 
         return workload_probes.measure
@@ -114,6 +124,14 @@ class Family:
         from .workloads import call
 
         call.measure(place, group, seed, report, folder=self._folder)
+
+    def _measure_spread(
+        self, place: Place, _group: str, seed: int, report: Callable[..., None]
+    ) -> None:
+        from .spread import collectives, sharded
+
+        spread = collectives if self._name == "collectives" else sharded
+        spread.measure(place, seed, report, self._emit)
 
     def _measure_context(
         self, place: Place, group: str, seed: int, report: Callable[..., None]

@@ -136,6 +136,7 @@ def _look(torch: Any, request: "dict[str, Any]", emit: Emitter, deadline: float)
         if not build.ok:
             build.emit_error(emit, "build_facts")
     if looked.ok:
+        asked = looked.value["asked"]
         return _concrete(asked, looked.value["unusable"], emit, promised=looked.value["promised"])
     looked.emit_error(emit, "cuda_init")
     reason = "the child that looked at it ended early: {} in stage {}".format(
@@ -167,22 +168,33 @@ def _measured(asked: str, unusable: str, *, promised: bool) -> "Optional[str]":
     if asked == "cpu":
         return asked
     if not unusable:
-        return "cuda:0" if asked == "auto" else asked
-    return "cpu" if asked == "auto" and not promised else None
+        return "cuda:{}".format(_index(asked)) if _is_auto(asked) else asked
+    return "cpu" if _is_auto(asked) and not promised else None
+
+
+def _is_auto(asked: str) -> bool:
+    """Whether the CPU will do: `auto`, or `auto:N` of a rank, which takes the GPU of its number."""
+    return asked.split(":", maxsplit=1)[0] == "auto"
+
+
+def _index(asked: str) -> int:
+    return int(asked.partition(":")[2] or 0)
 
 
 def look_at_device(args: "dict[str, Any]", emit: Emitter) -> "dict[str, Any]":
     """Job: CUDA facts and key; where no suite follows, a brief self-test and the libraries too.
 
-    Returns `unusable` (why the device asked for cannot be used, empty if it can) and `promised`
-    (torch says that CUDA is available).
+    Returns `asked` (the device asked for, `auto` where a rank sees only one), `unusable` (why it
+    cannot be used, empty if it can) and `promised` (torch says that CUDA is available).
     """
     import torch
 
-    asked = args["device"]
     facts = device_facts(torch, emit)
+    asked = args["device"]
+    if _is_auto(asked) and facts["device_count"] == 1:
+        asked = "auto"  # the launcher shows each rank its own GPU only
     unusable = _why_unusable(asked, facts)
-    answer = {"unusable": unusable, "promised": facts["cuda_available"] is True}
+    answer = {"asked": asked, "unusable": unusable, "promised": facts["cuda_available"] is True}
     if not args["report"]:
         return answer
     emit("facts", family="torch", values=facts)
@@ -221,7 +233,7 @@ def _why_unusable(asked: str, facts: "dict[str, Any]") -> str:
         error = facts["cuda_init_error"]
         known = error.get("message") or error.get("unreadable") or error.get("not_applicable")
         return known or "torch.cuda.is_available() is false"
-    index = int(asked.partition(":")[2] or 0) if asked != "auto" else 0
+    index = _index(asked)
     count = facts["device_count"]
     if isinstance(count, int) and index >= count:
         return "there is no cuda:{}: torch sees {} device(s)".format(index, count)

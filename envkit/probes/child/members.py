@@ -52,6 +52,7 @@ _OTHER_PARTS: Dict[str, Names] = {
     "compiled.gpt": _WHOLE,
     "graphs.gpt": _WHOLE,
     "quantised.vit": ("requests", "peaks", "outputs"),
+    "sharded.gpt": ("requests", "peaks", "losses"),
 }
 
 
@@ -63,6 +64,9 @@ def parts(workload: str) -> Names:
 #: Measured peaks were usually identical and could differ by a 2..20 MiB segment between processes.
 UNSTEADY_PARTS = ("peaks",)
 
+#: Measured on the CPU: gloo gives its buffers back from threads of its own, earlier or later.
+UNSTEADY_REQUESTS = ("sharded.gpt",)
+
 #: Measured: fp32 attention's backward differed in every run at batch 8 and 16 (atomics).
 #: What torch.compile makes of a model was not measured.
 UNSTEADY_BITS: Dict[str, Names] = {
@@ -70,13 +74,18 @@ UNSTEADY_BITS: Dict[str, Names] = {
     "cpu": (),
 }
 
-#: What was not yet seen to repeat may not accuse a machine. Now empty: gradients of a convolution
-#: and of attention alone, and linear algebra, were the same in all processes on an H200
+#: What was not yet seen to repeat may not accuse a machine: now what needs two GPUs. Gradients of a
+#: convolution and of attention alone, and linear algebra, were the same in all processes on an H200
 #: (2026-12-01).
 UNMEASURED: Dict[str, Names] = {
-    "cuda": (),
+    "cuda": ("sharded.gpt",),
     "cpu": (),
 }
+
+#: Parts of the all-reduce, and the one whose value depends on how many ranks there are: it only
+#: says whether it repeats.
+COLLECTIVES = ("fp32", "bf16", "rounding")
+OF_MANY_RANKS = ("rounding",)
 
 #: What is measured in another child than its name says, so that none takes much longer than the
 #: others: products 3 s, convolutions 3.5 s, all other numerics 2 s; checkpointing 4 s, for it
@@ -101,14 +110,14 @@ FULL_WORKLOADS = (
     *("resnet.fp16", "resnet.channels_last", "options.zeroed_gradients"),
     *("gpt.fp32", "gpt.fp16", "gpt.checkpointing"),
     *("large.vit", "large.resnet", "large.gpt"),
-    *("compiled.gpt", "graphs.gpt", "quantised.vit"),
+    *("compiled.gpt", "graphs.gpt", "quantised.vit", "sharded.gpt"),
 )
 
 #: What these need may lawfully be missing where all else is there (a compiler, torchao, a card with
-#: much memory). Each has a digest of its own, and none has a part in its layer's.
+#: much memory, a second GPU). Each has a digest of its own, and none has a part in its layer's.
 OPTIONAL = (
     *("large.vit", "large.resnet", "large.gpt"),
-    *("compiled.gpt", "graphs.gpt", "quantised.vit", "matmul.int8"),
+    *("compiled.gpt", "graphs.gpt", "quantised.vit", "matmul.int8", "sharded.gpt"),
 )
 
 QUICK_NUMERICS = (

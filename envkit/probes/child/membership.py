@@ -64,6 +64,9 @@ def _workload(kind: str, name: str) -> List[Probe]:
         steady = part not in members.UNSTEADY_PARTS
         if layer == NUMERICS:
             steady = name not in members.UNSTEADY_BITS[kind]
+        if part == "requests" and name in members.UNSTEADY_REQUESTS:
+            steady = False
+        steady = steady and name not in members.UNMEASURED[kind]
         found.append(
             Probe(
                 name=name + "." + part,
@@ -109,6 +112,22 @@ def _numerics(kind: str, name: str) -> Probe:
     )
 
 
+def _collectives(kind: str) -> List[Probe]:
+    return [
+        Probe(
+            name="collectives.all_reduce." + part,
+            group="all_reduce",
+            part=part,
+            layer=NUMERICS,
+            family="collectives",
+            must_repeat=part not in members.OF_MANY_RANKS,
+            depends_on=_depends(kind, NUMERICS),
+            optional=True,
+        )
+        for part in members.COLLECTIVES
+    ]
+
+
 def _context(_kind: str) -> List[Probe]:
     return [
         Probe(
@@ -142,9 +161,14 @@ def call_probes(kind: str, target: str) -> List[Probe]:
     ]
 
 
-def _suite(name: str, workloads: Names, numerics: Names) -> Suite:
+def _suite(name: str, workloads: Names, numerics: Names, *, spread: bool = False) -> Suite:
     return Suite(
-        name, VERSION, {kind: tuple(_members(kind, workloads, numerics)) for kind in KINDS}
+        name,
+        VERSION,
+        {
+            kind: (*_members(kind, workloads, numerics), *(_collectives(kind) if spread else ()))
+            for kind in KINDS
+        },
     )
 
 
@@ -167,5 +191,5 @@ def _members(kind: str, workloads: Names, numerics: Names) -> List[Probe]:
 SUITES: Dict[str, Suite] = {
     "quick": _suite("quick", members.QUICK_WORKLOADS, members.QUICK_NUMERICS),
     "standard": _suite("standard", members.WORKLOADS, members.ALL_NUMERICS),
-    "full": _suite("full", members.FULL_WORKLOADS, members.FULL_NUMERICS),
+    "full": _suite("full", members.FULL_WORKLOADS, members.FULL_NUMERICS, spread=True),
 }

@@ -14,7 +14,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set
 
 from . import challenge
 from .challenge import SEED, seed_from
-from .families import NEED_BYTES, measure_family, probe_event
+from .families import NEED_BYTES, SPREAD, measure_family, probe_event
 from .fork import run_jobs
 from .jobs import Job, Result
 from .membership import SUITES, Probe, Suite, call_probes
@@ -166,6 +166,11 @@ class _Runner:
         if self._plan.kind == "cuda":
             families = [name for name in families if self._fits(name, free)]
         self._measure(families, self._at_once(families, free), beside)
+        # Alone, one after the other: they use every GPU.
+        spread = [name for name in SPREAD if name in self._families]
+        if self._plan.kind == "cuda":
+            spread = [name for name in spread if self._fits(name, free)]
+        self._measure(spread, 1)
         # The user's own step alone and last: nobody knows what it takes.
         self._measure([CALL], 1)
 

@@ -195,14 +195,17 @@ def test_a_family_that_does_not_fit_has_failed(
 def test_what_may_be_missing_and_does_not_fit_is_not_run(
     child: Child, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    names = ("gpt", "options", "checkpointing", "lifetimes", "compiled", "graphs", "quantised")
+    spread = ("collectives", "sharded")
+    usual = ("gpt", "options", "checkpointing", "lifetimes", "compiled", "graphs", "quantised")
+    names = (*usual, *spread)
     others = {name: ended(child, "finished", value={}) for name in names}
     answers = families(child, 6 << 30, **others)
     found, rounds = run_here(child, monkeypatch, answers, suite="full")
     assert not any("large" in together for together in rounds)
     assert found["large.vit.tensors"]["status"] == "not_run"
     assert "needs up to 10000000000 bytes" in found["large.vit.tensors"]["reason"]
-    assert rounds[-1][-1] == "compiled"
+    assert rounds[-3][-1] == "compiled"
+    assert rounds[-2:] == [[name] for name in spread]  # alone: they use every GPU
 
 
 def test_the_user_s_step_comes_last_and_alone(

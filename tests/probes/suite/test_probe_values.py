@@ -68,11 +68,17 @@ def test_every_member_can_be_measured(child: Child, torch: Any) -> None:
     recipes = child("workloads.recipes").RECIPES
     exercises = child("exercises.catalogue").EXERCISES
     families, order = child("families").NEED_BYTES, child("suite")._ORDER
+    spread, recipe_of = child("families").SPREAD, child("spread.sharded").WORKLOADS
+    parts = child("spread.collectives")
+    assert (*parts.DTYPES, parts.ROUNDING) == child("members").COLLECTIVES
     for kind, members in child("membership").SUITES["full"].probes.items():
         known = {*operations, *workloads[kind], *exercises, "memory"}
-        assert {probe.group for probe in members} <= known
+        alone = [probe for probe in members if probe.family not in spread]
+        assert {probe.group for probe in alone} <= known
+        assert {probe.group for probe in members} <= known | {"all_reduce", "sharded.gpt"}
+        assert recipe_of[kind][0] in recipes
         assert {workload.recipe for workload in workloads[kind].values()} <= {*recipes}
-        assert {probe.family for probe in members} <= {*order, "context"} & {*families}
+        assert {probe.family for probe in members} <= {*order, *spread, "context"} & {*families}
 
 
 # --- repetition -----------------------------------------------------------------------------------

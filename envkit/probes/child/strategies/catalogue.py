@@ -12,7 +12,8 @@ class Strategy(NamedTuple):
 
     name: str
     kind: str
-    """How it is measured: `train`, `infer`, `encode`, `load` or `call` (`measure.py`)."""
+    """How it is measured: `train`, `infer`, `encode`, `load`, `call` (`measure.py`), or by all
+    ranks together: `shard` (`shard.py`)."""
     against: str
     """Name of the strategy that it is compared with; empty for a reference."""
     changes: Dict[str, Any]
@@ -57,6 +58,7 @@ STRATEGIES = [
     Strategy("adamw", "train", "", {"optimizer": "adamw"}),
     Strategy("adamw-8bit-bitsandbytes", "train", "adamw", {"optimizer": "bitsandbytes"}),
     Strategy("adamw-8bit-torchao", "train", "adamw", {"optimizer": "torchao"}),
+    Strategy("sharding", "shard", "adamw", {"optimizer": "adamw"}),
     Strategy("inference-with-gradients", "infer", "", {"gradients": True}),
     Strategy("no-grad", "infer", "inference-with-gradients", {}),
     Strategy("encoder-stays", "encode", "", {}),

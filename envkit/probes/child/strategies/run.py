@@ -15,6 +15,7 @@ from ..place import Place, Unmet
 from . import batch_search
 from .catalogue import BATCHES, CPU_BATCH, ON_CPU, Strategy, strategies_of
 from .measure import limit, measure_strategy
+from .shard import measure_sharded
 
 #: Longest time of one strategy, compilation included.
 JOB_LIMIT_S = 300.0
@@ -136,6 +137,8 @@ class _Runner:
             steps=steps,
             batch=batch,
         )
+        if row.kind == "shard":
+            return measure_sharded(self._work.device, args, self._emit)
         job = _job(row.name, measure_strategy, args, min(JOB_LIMIT_S, left_s))
         return _outcome(run_jobs([job], self._emit, self._request)[0])
 

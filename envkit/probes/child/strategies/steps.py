@@ -9,8 +9,11 @@ import torch
 
 from .. import digests
 from ..place import Place, Unmet
+from ..spread.sharded import shard
 from ..workloads.call import find
+from ..workloads.options import Options
 from ..workloads.recipes import RECIPES
+from ..workloads.training import Training
 from .training import Changed
 
 #: What an eager data set holds: enough to be seen in the memory of a process.
@@ -36,7 +39,14 @@ def prepare(place: Place, args: Dict[str, Any]) -> Steps:
         Unmet: it cannot be done here, and why.
 
     """
-    makers = {"train": _train, "infer": _infer, "encode": _encode, "load": _load, "call": _call}
+    makers = {
+        "train": _train,
+        "shard": _shard,
+        "infer": _infer,
+        "encode": _encode,
+        "load": _load,
+        "call": _call,
+    }
     changes = args["changes"]
     batch = max(1, int(args["batch"] * changes.get("batch_share", 1)))
     return makers[args["kind"]](place, args, batch)
@@ -53,6 +63,17 @@ def _weights(model: Any) -> str:
 def _train(place: Place, args: Dict[str, Any], batch: int) -> Steps:
     training = _changed(place, args, batch)
     return Steps(training.step, training.loss_value, lambda: _weights(training.model))
+
+
+def _shard(place: Place, args: Dict[str, Any], batch: int) -> Steps:
+    """Train a slice of the batch on a sharded model, beside the other ranks."""
+    world = args["world"]
+    if batch % world:
+        message = "a batch of {} has no equal parts for {} ranks".format(batch, world)
+        raise Unmet(message)
+    recipe = shard(RECIPES[args["workload"]], place.kind, args["rank"], world)
+    training = Training(place, recipe, Options(batch // world), args["seed"])
+    return Steps(training.step, lambda: float(training.loss.item()), lambda: None)
 
 
 def _infer(place: Place, args: Dict[str, Any], batch: int) -> Steps:

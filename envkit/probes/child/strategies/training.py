@@ -112,7 +112,7 @@ def _recipe(recipe: Recipe, changes: Dict[str, Any]) -> Recipe:
     if name is None:
         return recipe
     make = _adamw() if name == "adamw" else _eight_bit(name)
-    return recipe._replace(optimizer=lambda parameters: _Zeroing(make(parameters)))
+    return recipe._replace(optimizer=lambda parameters: Zeroing(make(parameters)))
 
 
 def _adamw() -> Callable[[Any], Any]:
@@ -132,7 +132,7 @@ def _eight_bit(package: str) -> Callable[[Any], Any]:
     raise Unmet(message)
 
 
-class _Zeroing(object):
+class Zeroing(object):
     """An optimizer of torch's interface, as a `Training` asks for it."""
 
     def __init__(self, optimizer: Any) -> None:
@@ -140,7 +140,9 @@ class _Zeroing(object):
         self.param_groups = optimizer.param_groups
 
     def step(self) -> None:
+        """Update the parameters."""
         self._optimizer.step()
 
     def drop_gradients(self, *, set_to_none: bool = True) -> None:
+        """Forget the gradients."""
         self._optimizer.zero_grad(set_to_none=set_to_none)
