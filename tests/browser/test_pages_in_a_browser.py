@@ -52,7 +52,7 @@ def opened(browser: Any, tmp_path: Path) -> Iterator[Any]:
         tab = context.new_page()
         tab.on("console", lambda message: wrong.append(message.text))
         tab.on("pageerror", lambda error: wrong.append(str(error)))
-        tab.on("dialog", lambda dialog: (wrong.append("dialog"), dialog.dismiss()))
+        tab.on("dialog", lambda dialog: wrong.append(f"dialog {dialog.message}"))
         tab.on("request", lambda r: None if r.url == path.as_uri() else wrong.append(r.url))
         tab.goto(path.as_uri())
         return tab
