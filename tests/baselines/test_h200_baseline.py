@@ -17,7 +17,7 @@ from envkit.model.report import Report
 from envkit.workflows.judge_file import judge_file
 from envkit.workflows.request import VerifyRequest
 
-REPEATS = Path(__file__).parent.parent / "data" / "h200" / "standard-1-repeats.json"
+REPEATS = Path(__file__).parent.parent / "data" / "h200" / "standard-2-repeats.json"
 
 
 @pytest.fixture(scope="module")
@@ -26,9 +26,19 @@ def report() -> Report:
 
 
 @pytest.fixture(scope="module")
-def repeats() -> list[dict[str, Any]]:
-    runs: list[dict[str, Any]] = json.loads(REPEATS.read_text("utf-8"))["runs"]
-    return runs
+def repeats() -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = json.loads(REPEATS.read_text("utf-8"))
+    return found
+
+
+def probe_digests(report: Report) -> dict[str, str]:
+    assert report.fingerprint is not None
+    return {
+        f"{layer}/{name}": result.digest
+        for layer in LAYERS
+        for name, result in getattr(report.fingerprint.layers, layer).items()
+        if result.digest is not None
+    }
 
 
 def test_it_is_of_a_gpu_and_whole(report: Report) -> None:
@@ -66,22 +76,26 @@ def test_judged_again_it_gives_its_verdict(report: Report) -> None:
     assert again.verdict.exit_code == 0
 
 
-def test_every_recorded_run_gave_the_same_digests(
-    report: Report, repeats: list[dict[str, Any]]
+def test_every_run_on_its_card_gave_the_same_digests(
+    report: Report, repeats: dict[str, list[dict[str, Any]]]
 ) -> None:
-    fingerprint = report.fingerprint
-    assert fingerprint is not None
-    probes = {
-        f"{layer}/{name}": result.digest
-        for layer in LAYERS
-        for name, result in getattr(fingerprint.layers, layer).items()
-        if result.digest is not None
-    }
-    assert len({run["gpu"] for run in repeats}) == 3
-    assert len(repeats) == 7
-    for run in repeats:
-        assert run["digests"] == fingerprint.digests
+    assert report.fingerprint is not None
+    probes = probe_digests(report)
+    assert len(repeats["runs"]) == 10
+    for run in repeats["runs"]:
+        assert run["digests"] == report.fingerprint.digests
         assert run["probes"] == probes
+
+
+def test_every_probe_that_other_cards_measured_gave_the_same_digest(
+    report: Report, repeats: dict[str, list[dict[str, Any]]]
+) -> None:
+    own = {run["gpu"] for run in repeats["runs"]}
+    assert len({run["gpu"] for run in repeats["other_cards"]} - own) == 4
+    probes = probe_digests(report)
+    for run in repeats["other_cards"]:
+        assert len(run["probes"]) >= 37
+        assert {name: probes[name] for name in run["probes"]} == run["probes"]
 
 
 def test_nothing_personal_is_in_it() -> None:

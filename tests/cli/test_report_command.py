@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -39,7 +40,9 @@ def test_what_is_no_report_is_named(tmp_path: Path) -> None:
 
 def test_a_changed_report_is_refused(tmp_path: Path) -> None:
     changed = tmp_path / "changed.json"
-    changed.write_text(h200_path().read_text("utf-8").replace("28c5a46c3d60", "deadbeef0000"))
+    report = json.loads(h200_path().read_bytes())
+    report["fingerprint"]["short"]["mem"] = "deadbeef0000"
+    changed.write_text(json.dumps(report))
     done = run_envkit("report", changed)
     assert done.returncode == 2
     assert "does not hold" in done.stderr
