@@ -277,6 +277,21 @@ def test_a_pair_has_its_vector_its_cause_and_both_curves() -> None:
     assert found.rows("differ-software")[0] == ["what", "lab-1", "mia", "class"]
 
 
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        ("/home/mia/work/mine.json", "report mine.json"),
+        ("C:\\Users\\mia\\mine.json", "report mine.json"),
+        ("team/mine.json", "report team/mine.json"),
+        ("HEAD~1:team/mine.json", "report HEAD~1:team/mine.json"),
+    ],
+)
+def test_a_page_names_no_folder_of_the_machine_that_made_it(path: str, shown: str) -> None:
+    one = msgspec.structs.replace(side("lab-1"), path=path)
+    found = Page(comparison_page(compare([one, side("lab-2")])))
+    assert shown in [cell.text.strip() for cell in found.all("dd")]
+
+
 def test_a_team_is_a_matrix_with_its_outliers() -> None:
     found = page("team")
     head, *rows = found.rows("matrix-table")
