@@ -130,12 +130,19 @@ def _only_addresses(values: Sequence[Any]) -> bool:
     have moved a peak.
     """
     replays = [
-        one.replay if isinstance(one, ProbeResult) and one.conforms else None for one in values
+        one.replay if isinstance(one, ProbeResult) and _as_replayed(one) else None for one in values
     ]
     first = replays[0] if replays else None
     return first is not None and all(
         one is not None and one.canonical == first.canonical for one in replays
     )
+
+
+def _as_replayed(result: ProbeResult) -> bool:
+    """Whether the measured peaks are those of the replay, as the report says and as they stand."""
+    if not result.conforms or result.replay is None or result.values is None:
+        return False
+    return all(result.values.get(name) == size for name, size in result.replay.observed.items())
 
 
 def _take_context(collector: Collector, name: str, values: Sequence[Any], kind: Kind) -> None:
