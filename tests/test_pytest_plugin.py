@@ -63,7 +63,7 @@ def test_what_was_written_agrees_and_what_was_changed_does_not(pytester: pytest.
     result.stdout.fnmatch_lines(
         [
             "*The step is not as in step.json:*",
-            "*tensors call.step.tensors: *first at request 1: 256 B against 512 B*",
+            "*tensors call.step.tensors: *; first at request 1: 256 B against 512 B*",
             "*numerics call.step.outputs: *",
             "*If that is meant: pytest --envkit-update*",
         ]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
-from envkit.cli.command import EnvkitCommand, terminal_options
+from envkit.cli.command import EnvkitCommand, is_terminal, terminal_options
 from envkit.cli.output import emit
+from envkit.errors import UsageError
 from envkit.workflows.report import report_page
 from envkit.workflows.save import write_atomically
 
@@ -29,6 +31,9 @@ def command(inputs: tuple[str, ...], output: str | None, **_: Any) -> int:
     The page is one file that loads nothing and sends nothing: open it from disk, mail it, print it.
     Two inputs and more may be anything that `envkit diff` compares.
     """
+    if output is None and is_terminal(sys.stdout):
+        message = "A page is HTML, and would fill this terminal."
+        raise UsageError(message, next_step="Name a file for it: -o report.html")
     page = report_page(inputs, os.environ)
     if output is None:
         emit(page)

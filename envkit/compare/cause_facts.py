@@ -10,6 +10,7 @@ from envkit.compare.package_names import in_gpu_stack
 from envkit.compare.sides import Side
 from envkit.model.facts import Gpu
 from envkit.model.finding import Evidence
+from envkit.model.fingerprint import LAYERS
 from envkit.model.observed import Known, value_of
 from envkit.model.package_change import change_of
 
@@ -17,6 +18,8 @@ _TORCH_NAMES: Final = frozenset({"pytorch", "pip:torch", "libtorch", "pytorch-cu
 #: Less than this is the context's own change from minute to minute.
 _SHARE_BYTES: Final = 256 << 20
 MOST_PACKAGES: Final = 5
+#: Probes of a step of the user's own are called so (`verify --call`).
+_STEP: Final = "call."
 
 
 def workspaces_by_architecture(contrast: Contrast) -> Iterator[Evidence]:
@@ -116,6 +119,18 @@ def another_torch_package(contrast: Contrast) -> Iterator[Evidence]:
         if difference.key.rpartition("/")[2] in _TORCH_NAMES:
             left, right = (_package(value) for value in difference.values[:2])
             yield contrast.evidence(difference.key, left, right, "lists of packages")
+
+
+def another_step(contrast: Contrast) -> Iterator[Evidence]:
+    """Look whether a step of the user's own moved alone, measured under one and the same key."""
+    one, other = contrast.one.fingerprint, contrast.other.fingerprint
+    if one is None or other is None or (one.key, one.device) != (other.key, other.device):
+        return
+    measured = [contrast.differences(layer) for layer in LAYERS]
+    keys = [difference.key for differences in measured for difference in differences]
+    if keys and all(key.startswith(_STEP) for key in keys):
+        seen = f"only what belongs to the step differs ({len(keys)}); the suite's probes agree"
+        yield Evidence(what="differences", seen=seen, source="fingerprints")
 
 
 def other_packages(contrast: Contrast) -> Iterator[Evidence]:

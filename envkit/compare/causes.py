@@ -1,4 +1,4 @@
-"""The causes of differences, CAU001 to CAU016, as data.
+"""The causes of differences, CAU001 to CAU017, as data.
 
 What each one moves is measured where FINGERPRINT-like planted differences were run on a GPU (the
 allocator settings, TF32, cudnn.benchmark, cuDNN off), on the CPU for threads, and from the sources
@@ -17,6 +17,7 @@ from envkit.compare.cause_facts import (
     another_gpu,
     another_process,
     another_processor,
+    another_step,
     another_torch_package,
     mig_slices,
     no_caching,
@@ -37,6 +38,7 @@ def prove(contrast: Contrast) -> Evidence | None:
 _NOTES: Final = "https://docs.pytorch.org/docs/stable/notes"
 _STREAMS: Final = frozenset({"tensors", "workspaces"})
 _ALL: Final = frozenset({"allocator", *_STREAMS, "peaks", "numerics", "context"})
+_MEASURED_OF_A_STEP: Final = frozenset({*_STREAMS, "peaks", "numerics"})
 _LIBRARY: Final = frozenset({"workspaces", "peaks", "numerics", "context"})
 
 CAUSES: Final = (
@@ -213,6 +215,16 @@ CAUSES: Final = (
         known_from="the packages themselves, as listed on both sides",
         source="https://docs.conda.io/projects/conda/en/stable/user-guide/tasks/manage-environments.html",
         find=other_packages,
+    ),
+    CauseRule(
+        code="CAU017",
+        title="The step itself is another, or what it reads",
+        moves=_MEASURED_OF_A_STEP,
+        measured=frozenset({"tensors", "workspaces", "numerics"}),
+        known_from="measured on one CPU (torch 2.13): one iteration more in the step moved its "
+        "tensors, workspaces and outputs, and no probe of the suite",
+        source=f"{_NOTES}/randomness.html",
+        find=another_step,
     ),
 )
 

@@ -52,7 +52,7 @@ def render_outcome(outcome: Outcome, *more: str) -> str:
 def _remark(one: Remark) -> str:
     where = ""
     if one.place is not None:
-        where = f" at {plain(one.place.file)}:{one.place.line or 1}"
+        where = f" ({plain(one.place.file)}:{one.place.line or 1})"
     lines = [f"- **{_SIGNS[one.level]} {plain(one.code)}** {plain(one.title)}{where}"]
     lines += [_line(line) for line in one.lines]
     return "\n".join(lines)

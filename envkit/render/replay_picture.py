@@ -17,6 +17,7 @@ from envkit.render.svg import (
     StepChart,
     bar_chart,
     bytes_of_row,
+    counted,
     segment_map,
     stacked,
     step_chart,
@@ -136,8 +137,8 @@ def _said(segments: Sequence[MapSegment]) -> str:
     used = sum(segment.used_bytes for segment in segments)
     free = max((size for s in segments for size, is_used in s.blocks if not is_used), default=0)
     return (
-        f"{len(segments)} segments, {size_text(total)} reserved, {size_text(used)} of it in "
-        f"use; the largest free block is {size_text(free)}."
+        f"{counted(len(segments), 'segment')}, {size_text(total)} reserved, {size_text(used)} of "
+        f"it in use; the largest free block is {size_text(free)}."
     )
 
 

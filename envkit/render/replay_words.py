@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from envkit.model.documents import ReplayDevice, ReplaySetting
+from envkit.render.svg import counted, short_bytes
 
 _GIB: Final = 1 << 30
 _MIB: Final = 1 << 20
@@ -78,9 +79,11 @@ def figures(setting: ReplaySetting) -> str:
 
 def blocks(number: int) -> str:
     """Say a number of blocks."""
-    return "1 block" if number == 1 else f"{number} blocks"
+    return counted(number, "block")
 
 
 def size_text(size: int) -> str:
-    """Say a size in GiB or MiB."""
-    return f"{size / _GIB:.2f} GiB" if size >= _GIB else f"{size / _MIB:.1f} MiB"
+    """Say a size in GiB or MiB, and what would be 0.0 MiB in smaller units."""
+    if size >= _GIB:
+        return f"{size / _GIB:.2f} GiB"
+    return f"{size / _MIB:.1f} MiB" if size >= _MIB // 10 else short_bytes(size)

@@ -18,6 +18,8 @@ from envkit.rules.engine import judge
 from envkit.rules.verdict import FailOn, Probes, decide
 from envkit.rules.waivers import Waiver, apply_waivers
 
+#: Probes of a step of the user's own are called so (`verify --call`).
+_STEP = "call."
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
@@ -100,6 +102,9 @@ def what_is_missing(fingerprint: Fingerprint) -> str:
     if failed:
         name, first = next(iter(failed.items()))
         because = f": {first.reason}" if first.reason else ""
+        if all(f" {_STEP}" in one for one in failed):
+            step = name.partition(_STEP)[2].rpartition(".")[0]
+            return f"your step {step} could not be measured{because}"
         return f"{len(failed)} of {len(probes)} probes failed, first {name}{because}"
     ran = any(one.status != "not_run" and not one.modelled for one in probes.values())
     return "" if ran else "no probe could be run"

@@ -78,7 +78,7 @@ def differences(baseline: Fingerprint, now: Fingerprint) -> list[str]:
 
 def _unlike(results: Sequence[LayerResult]) -> list[str]:
     return [
-        " ".join(filter(None, (f"{one.layer} {one.key}: {line(one)}", sentence(one))))
+        "; ".join(filter(None, (f"{one.layer} {one.key}: {line(one)}", sentence(one))))
         for result in results
         if result.moved
         for one in result.differences

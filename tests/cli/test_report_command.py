@@ -1,11 +1,15 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
+import pytest
 from measured import h200_path
-from running import run_envkit
+from running import environment, run_envkit
 
 
 def test_a_report_becomes_a_file(tmp_path: Path) -> None:
@@ -20,6 +24,25 @@ def test_without_o_the_page_is_on_stdout_and_a_folder_of_one_is_a_machine(tmp_pa
     done = run_envkit("report", tmp_path)
     assert done.returncode == 0
     assert "<title>Pass: h200 - envkit</title>" in done.stdout
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="this system has no pseudo-terminals")
+def test_a_terminal_is_not_filled_with_a_page() -> None:
+    ours, terminal = os.openpty()
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "envkit", "report", h200_path()],
+            stdout=terminal,
+            stderr=subprocess.PIPE,
+            env=environment(),
+            timeout=120,
+            check=False,
+        )
+    finally:
+        os.close(terminal)
+        os.close(ours)
+    assert done.returncode == 2
+    assert b"-o report.html" in done.stderr
 
 
 def test_a_folder_of_two_is_a_pair(tmp_path: Path) -> None:

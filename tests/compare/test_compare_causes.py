@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import msgspec
@@ -48,7 +49,7 @@ def first(document: Diff) -> Cause:
 
 
 def test_every_code_is_there_once() -> None:
-    assert sorted(BY_CODE) == [f"CAU{n:03}" for n in range(1, 17)]
+    assert sorted(BY_CODE) == [f"CAU{n:03}" for n in range(1, 18)]
     assert len(CAUSES) == len(BY_CODE)
 
 
@@ -252,3 +253,32 @@ def test_a_candidate_says_when_nothing_that_it_moves_could_be_compared() -> None
     assert found.evidence[0].seen == (
         "recorded otherwise; nothing that it can move could be compared"
     )
+
+
+def with_step(conf: str = "") -> dict[str, Any]:
+    """Return a fingerprint that has a step of the user's own beside the suite."""
+    plain = fingerprint(conf=conf)
+    for layer, of_suite in (("tensors", "vit.bf16.tensors"), ("numerics", "vit.bf16.losses")):
+        probes = plain["layers"][layer]
+        probes[f"call.train:step.{layer}"] = copy.deepcopy(probes[of_suite])
+    return seal(plain)
+
+
+def test_a_step_that_moves_alone_is_another_step() -> None:
+    mine, hers = with_step(), with_step()
+    for layer in ("tensors", "numerics"):
+        hers = changed(hers, layer, "call.")
+    document = compare((side("mine", mine), side("hers", hers))).document
+    assert moved(document) == {"tensors", "numerics"}
+    assert codes(document) == ["CAU017"]
+    assert "only what belongs to the step differs (2)" in first(document).evidence[1].seen
+
+
+@pytest.mark.parametrize(
+    "hers",
+    [changed(with_step(), "numerics"), changed(with_step("expandable_segments:True"), "tensors")],
+    ids=["the suite moved too", "under other settings"],
+)
+def test_a_step_is_not_blamed_for_what_moves_more(hers: dict[str, Any]) -> None:
+    document = compare((side("mine", with_step()), side("hers", hers))).document
+    assert "CAU017" not in {cause.code for cause in document.causes}

@@ -16,7 +16,7 @@ from envkit.model.documents import (
     ReplaySetting,
 )
 from envkit.render.replay_text import render_replay_text
-from envkit.render.replay_words import headline
+from envkit.render.replay_words import headline, size_text
 from envkit.render.style import Style
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -99,3 +99,17 @@ def test_headlines() -> None:
     for proof, settings, said in cases:
         device = ReplayDevice(index=0, proof=proof, settings=settings)
         assert headline(device).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("size", "said"),
+    [
+        (0, "0 B"),
+        (1650, "1.61 KiB"),
+        (105 << 20, "105.0 MiB"),
+        (1 << 17, "0.1 MiB"),
+        (GIB, "1.00 GiB"),
+    ],
+)
+def test_no_size_but_zero_is_said_to_be_nothing(size: int, said: str) -> None:
+    assert size_text(size) == said

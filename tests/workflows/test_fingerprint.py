@@ -131,7 +131,10 @@ def test_a_step_of_the_user_s_that_was_never_reported_has_failed() -> None:
     found = built(suite=suite, outcome=Crashed(signal="SIGSEGV"))
     assert "SIGSEGV" in found.layers.numerics["call.train:step.outputs"].reason
     assert sorted(found.digests) == sorted(built().digests)
-    assert how_probes_went(ASKED, found).outcome == "incomplete"
+    went = how_probes_went(ASKED, found)
+    assert went.outcome == "incomplete"
+    assert went.reason.startswith("your step train:step could not be measured: ")
+    assert "SIGSEGV" in went.reason
 
 
 def test_a_suite_that_never_began_is_no_fingerprint() -> None:

@@ -69,7 +69,7 @@ def difference_tables(diff: Diff, room: Room) -> Iterator[Table]:
 
 def _packages(diff: Diff, found: Sequence[Difference], room: Room) -> Table:
     counted = count_changes(diff.differences)
-    caption = f"Packages: {counted}" if counted else f"Packages: {len(found)} differ"
+    caption = f"Packages: {counted}" if counted else "Packages"
     columns = ("package", *_columns(diff), "change")
     return room.table("differ-packages", caption, columns, [_package(diff, one) for one in found])
 

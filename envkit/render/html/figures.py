@@ -18,6 +18,7 @@ from envkit.render.svg import (
     MapSegment,
     Mark,
     StepChart,
+    counted,
     segment_map,
     short_bytes,
     step_chart,
@@ -97,7 +98,9 @@ def overlaid_drawing(
     )
     first = found[0][1]
     alike = all(curve == first for _, curve in found[1:])
-    caption = f"{name}: allocated and reserved over the step, on both machines."
+    both = any(curve.reserved_bytes for _, curve in found)
+    held = "allocated and reserved" if both else "allocated"
+    caption = f"{name}: {held} over the step, on both machines."
     if alike:
         caption += " The curves are the same at every request, so they lie on each other."
     return drawing(step_chart(chart), caption)
@@ -124,8 +127,9 @@ def _moment(moment: Moment, number: int, row_bytes: int) -> Drawing:
     used = sum(segment.used_bytes for segment in segments)
     holes = [size for one in segments for size, is_used in one.blocks if not is_used]
     description = (
-        f"{len(segments)} segments, {short_bytes(reserved)} reserved, {short_bytes(used)} in use, "
-        f"{len(holes)} free pieces, the largest of {short_bytes(max(holes, default=0))}."
+        f"{counted(len(segments), 'segment')}, {short_bytes(reserved)} reserved, "
+        f"{short_bytes(used)} in use, {counted(len(holes), 'free piece')}, "
+        f"the largest of {short_bytes(max(holes, default=0))}."
     )
     figure = segment_map(
         segments,

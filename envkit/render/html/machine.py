@@ -310,7 +310,10 @@ def _status(result: ProbeResult) -> Cell:
 
 
 def _digest(result: ProbeResult) -> Cell:
-    return Cell("" if result.digest is None else shortened(result.digest), is_code=True)
+    """Write it, or say why a result that was measured has none; why others failed stands before."""
+    if result.digest is not None:
+        return Cell(shortened(result.digest), is_code=True)
+    return Cell(result.reason if result.values else "", "quiet" if result.values else "")
 
 
 def _check_table(checks: Sequence[Check], room: Room) -> Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import PurePosixPath, PureWindowsPath
 from typing import Final
 
 from envkit.allocator.workloads import workload_memory
@@ -42,7 +43,7 @@ def render_pair(
         word=word,
         heading=" and ".join(labels),
         diff=diff,
-        meta=tuple((one.label, f"{one.kind} {one.path}") for one in diff.inputs),
+        meta=tuple((one.label, f"{one.kind} {_place(one.path)}") for one in diff.inputs),
         vector=tuple(differences.vector(diff)),
         is_claimed=differences.is_claimed,
         confirmation=words.confirmation,
@@ -51,6 +52,12 @@ def render_pair(
         tables=tuple(differences.difference_tables(diff, room)),
         lost=differences.lost_table(diff, room),
     )
+
+
+def _place(path: str) -> str:
+    """Name an input; of a whole path the end only, for a page is passed on, folders are not."""
+    place = next((p for p in (PurePosixPath(path), PureWindowsPath(path)) if p.is_absolute()), None)
+    return path if place is None else place.name or path
 
 
 def _sections(diff: Diff, *, has_drawings: bool) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ import msgspec
 
 from envkit.render.svg.figure import WIDTH, Figure
 from envkit.render.svg.markup import Markup, element, join, number
-from envkit.render.svg.scale import short_bytes
+from envkit.render.svg.scale import counted, short_bytes
 
 ROWS: Final = 12
 _LEFT: Final = 12
@@ -156,7 +156,7 @@ def _hits(segments: Sequence[MapSegment], pixel: float) -> Iterator[Markup]:
         width = segment.size_bytes / pixel
         said = (
             f"{segment.label}: {short_bytes(segment.size_bytes)}, "
-            f"{short_bytes(segment.used_bytes)} used, {len(segment.blocks)} blocks"
+            f"{short_bytes(segment.used_bytes)} used, {counted(len(segment.blocks), 'block')}"
         )
         rects = (
             element("rect", x=x, y=y, width=w, height=_HEIGHT, class_="hit")
@@ -168,7 +168,11 @@ def _hits(segments: Sequence[MapSegment], pixel: float) -> Iterator[Markup]:
 
 def _key(per_row: int) -> Markup:
     parts, left = [], _LEFT
-    for shade, word in (("used", "in use"), ("mixed", "both"), ("free", "free, still reserved")):
+    for shade, word in (
+        ("used", "in use"),
+        ("mixed", "some of both"),
+        ("free", "free, still reserved"),
+    ):
         parts += [
             element("rect", x=left, y=34, width=14, height=12, class_=shade),
             element("text", word, x=left + 20, y=44),

@@ -194,7 +194,7 @@ def test_the_memory_of_each_workload_is_drawn_with_its_peak() -> None:
 def test_the_checkerboard_is_drawn_with_its_holes() -> None:
     drawn = [one.text for one in page("h200").all("svg") if "Memory over" not in one.text]
     assert len(drawn) == 3
-    assert "1 segments, 20 MiB reserved, 9 MiB in use, 7 free pieces" in drawn[1]
+    assert "1 segment, 20 MiB reserved, 9 MiB in use, 7 free pieces" in drawn[1]
     assert "2 segments" in drawn[2]
 
 
@@ -203,6 +203,9 @@ def test_numbers_are_a_table() -> None:
     fingerprint = h200_report().fingerprint
     assert fingerprint is not None
     assert len(rows) == 1 + len(fingerprint.layers.numerics)
+    whys = {row[0]: row[3] for row in rows if row[0].startswith("vit.fp32.")}
+    need_not = "need not repeat on this kind of device: in no digest"
+    assert {why[2:] for why in whys.values()} == {need_not}
     assert ["resnet.bf16.losses", "✔ exact", "losses 6.64453, 7.10938", "7f87ed611584"] in rows
 
 
@@ -272,6 +275,21 @@ def test_a_pair_has_its_vector_its_cause_and_both_curves() -> None:
         for line in ("lab-1: allocated", "lab-1: reserved", "mia: allocated", "mia: reserved"):
             assert line in drawing.text
     assert found.rows("differ-software")[0] == ["what", "lab-1", "mia", "class"]
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        ("/home/mia/work/mine.json", "report mine.json"),
+        ("C:\\Users\\mia\\mine.json", "report mine.json"),
+        ("team/mine.json", "report team/mine.json"),
+        ("HEAD~1:team/mine.json", "report HEAD~1:team/mine.json"),
+    ],
+)
+def test_a_page_names_no_folder_of_the_machine_that_made_it(path: str, shown: str) -> None:
+    one = msgspec.structs.replace(side("lab-1"), path=path)
+    found = Page(comparison_page(compare([one, side("lab-2")])))
+    assert shown in [cell.text.strip() for cell in found.all("dd")]
 
 
 def test_a_team_is_a_matrix_with_its_outliers() -> None:
