@@ -11,7 +11,7 @@ import click
 from envkit.cli.command import EnvkitCommand, terminal_options
 from envkit.cli.output import emit
 from envkit.workflows.report import report_page
-from envkit.workflows.save import write_atomically
+from envkit.workflows.save import keep_inputs, write_atomically
 
 EXAMPLES = """\
 envkit report report.json -o report.html        one machine
@@ -29,6 +29,7 @@ def command(inputs: tuple[str, ...], output: str | None, **_: Any) -> int:
     The page is one file that loads nothing and sends nothing: open it from disk, mail it, print it.
     Two inputs and more may be anything that `envkit diff` compares.
     """
+    keep_inputs(output, inputs)
     page = report_page(inputs, os.environ)
     if output is None:
         emit(page)

@@ -9,6 +9,7 @@ import re
 import stat
 import tempfile
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -57,6 +58,19 @@ def choose_destination(output: str, label: str | None) -> Destination:
     return Destination(path=path, guarded=is_folder and label is None)
 
 
+def keep_inputs(output: str | None, inputs: Iterable[str]) -> None:
+    """Refuse an `-o` that names a file which is read: it would be lost, a private key for ever.
+
+    Raises:
+        UsageError: it does, by this name or by another.
+
+    """
+    for name in inputs if output is not None else ():
+        if _same_file(Path(str(output)), Path(name)):
+            message = f"-o {output} would be written over {name}, which is read."
+            raise UsageError(message, next_step="Choose another name with -o.")
+
+
 def names_folder(output: str) -> bool:
     """Whether `-o` names a folder: one that is there, or that is to be made."""
     return output.endswith(("/", os.sep)) or _is_folder(Path(output))
@@ -97,6 +111,13 @@ def _is_folder(path: Path) -> bool:
         return path.is_dir()
     except (OSError, ValueError) as error:  # a name that is too long, or has a NUL
         raise _not_writable(path, error) from error
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    try:
+        return one.is_file() and one.samefile(other)
+    except (OSError, ValueError):  # not there, or a name with a NUL
+        return False
 
 
 def _is_special(real: Path) -> bool:
