@@ -73,8 +73,13 @@ def sign(report: str, key: str, output: str | None, environ: Mapping[str, str]) 
         raise InputError(message, next_step="`ssh-keygen -t ed25519 -f KEY` makes one.")
     keygen = SshKeygen(environ)
     path = Path(output or report + ENDING)
-    write_atomically(path, keygen.sign(content, Path(key)))
-    return Signed(path=path, key=keygen.key_of(content, path))
+    signature = keygen.sign(content, Path(key))
+    with tempfile.TemporaryDirectory() as folder:  # what -o names may be a pipe
+        held = Path(folder, "signature")
+        held.write_bytes(signature)
+        used = keygen.key_of(content, held)
+    write_atomically(path, signature)
+    return Signed(path=path, key=used)
 
 
 def check(

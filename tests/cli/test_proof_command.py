@@ -228,6 +228,16 @@ def test_signature_and_signers_may_be_pipes(desk: Desk) -> None:
 
 
 @needs_ssh
+@pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="/dev/stdout is not here")
+@pytest.mark.parametrize("output", ["/dev/stdout", "/dev/null"])
+def test_a_signature_may_go_to_a_device(output: str, desk: Desk) -> None:
+    done = desk.sign("-o", output)
+    assert done.returncode == 0
+    assert done.stdout.startswith("-----BEGIN SSH") == (output == "/dev/stdout")
+    assert "signed with ED25519 SHA256:" in done.stderr
+
+
+@needs_ssh
 def test_what_ssh_keygen_says_names_the_users_file(desk: Desk) -> None:
     desk.sign()
     desk.allow(f"ann@lab nonsense=1 {desk.public}")
