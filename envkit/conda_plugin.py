@@ -55,7 +55,7 @@ def run_command(arguments: Sequence[str]) -> int:
         from envkit.__main__ import main  # noqa: PLC0415 (not with every command of conda)
 
         return main(list(arguments))
-    except Exception as error:  # noqa: BLE001 (the boundary: conda is not to end because of us)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (the boundary: conda goes on)
         sys.stderr.write(f"envkit: it does not work here: {type(error).__name__}: {error}\n")
         sys.stderr.write("  next: install envkit-torch again, into the environment of conda\n")
         return BROKEN

@@ -97,7 +97,9 @@ def test_a_conda_without_these_types_goes_on_without_us(stubs: Path) -> None:
     assert host(code.replace("subcommands", "health_checks"), stubs=stubs).stdout == "[]\n"
 
 
-@pytest.mark.parametrize("fault", ["raise ImportError('broken')", "import no_such_module", "1/0"])
+@pytest.mark.parametrize(
+    "fault", ["raise ImportError('broken')", "import no_such_module", "1/0", "raise SystemExit(7)"]
+)
 def test_a_broken_envkit_does_not_break_conda(stubs: Path, tmp_path: Path, fault: str) -> None:
     (stubs / "click").mkdir()
     (stubs / "click" / "__init__.py").write_text(fault)

@@ -8,6 +8,7 @@ in the summary.
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import subprocess
 import sys
@@ -128,13 +129,16 @@ def commit_of(revision: str) -> str:
 
 
 def changed_files(base: str, *patterns: str) -> tuple[str, ...]:
-    """Return the files of patterns that are not as they were at a commit, and are still there."""
+    """Return the files of patterns that are not as they were at a commit, and are still there.
+
+    No links: what one leads to may be any file of the runner, and the comment is public.
+    """
     paths = [f":(glob){'**/' if '/' not in one else ''}{one}" for one in patterns]
     code, said = run("git", "diff", "--name-only", "-z", "--diff-filter=AMR", base, "--", *paths)
     if code:
         message = f"git cannot compare with {base}: {said.strip()[:300]}"
         raise InputError(message)
-    return tuple(name for name in said.split("\0") if name)
+    return tuple(name for name in said.split("\0") if name and not Path(name).is_symlink())
 
 
 def of_files(base: str, names: tuple[str, ...]) -> Iterator[Section]:
@@ -167,7 +171,8 @@ def of_team(inputs: Inputs, locks: tuple[str, ...]) -> Iterator[Section]:
 
 def team_reports(inputs: Inputs) -> list[Path]:
     """Return the reports of the team's folder."""
-    return sorted(Path(inputs.team).glob("*.json")) if inputs.team else []
+    found = Path(inputs.team).glob("*.json") if inputs.team else ()
+    return sorted(path for path in found if not path.is_symlink())
 
 
 def diff(*names: str, title: str) -> Section:
@@ -175,7 +180,8 @@ def diff(*names: str, title: str) -> Section:
     command = (sys.executable, "-m", "envkit", "diff", "--format", "markdown", "--", *names)
     code, said = run(*command)
     text = said if code in {0, 1, 3} else f"### {plain(title)}\n\n{fenced(said)}\n"
-    heading = f"<!-- {title.encode('ascii', 'replace').decode().replace('-', '_')} -->"
+    named = one_line(title).encode("ascii", "replace").decode().replace("-", "_")
+    heading = f"<!-- {named} -->"
     return Section(text=f"{heading}\n{text}", code=code)
 
 
@@ -215,9 +221,15 @@ def publish(text: str, inputs: Inputs, changed: int) -> None:
         if file is not None:
             with file.open("a", encoding="utf-8") as opened:
                 opened.write(content)
-    print(text)
+    print_quoted(text)
     if inputs.comment and changed:
         comment(path, inputs)
+
+
+def print_quoted(text: str) -> None:
+    """Print text in which the runner looks for no commands: names and labels are anybody's."""
+    token = secrets.token_hex(16)
+    print(f"::stop-commands::{token}\n{text}\n::{token}::")
 
 
 def comment(path: Path, inputs: Inputs) -> None:
@@ -240,13 +252,18 @@ def comment(path: Path, inputs: Inputs) -> None:
 
 def plain(text: str) -> str:
     """Write a name as code, whatever it holds."""
-    shown = "".join(c if c.isprintable() else "?" for c in text).replace("`", "'")
+    shown = one_line(text).replace("`", "'")
     return f"`{shown}`"
+
+
+def one_line(text: str) -> str:
+    """Show what cannot be printed, line breaks among it, as a question mark."""
+    return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def fenced(text: str) -> str:
     """Write a message of a program as it is."""
-    lines = ("".join(c if c.isprintable() else "?" for c in line) for line in text.splitlines())
+    lines = (one_line(line) for line in text.splitlines())
     return "~~~text\n" + "\n".join(line.replace("~~~", "---") for line in lines) + "\n~~~"
 
 

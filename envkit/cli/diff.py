@@ -15,6 +15,7 @@ from envkit.render.outcome import Outcome
 from envkit.render.style import Style
 from envkit.workflows.diff import Confirm, DiffRequest, diff
 from envkit.workflows.memory_notes import memory_notes
+from envkit.workflows.save import keep_inputs
 
 EXAMPLES = """\
 envkit diff mine.json hers.json            two reports of `envkit verify -o`
@@ -41,6 +42,7 @@ def command(**options: Any) -> int:
     an explicit lock, an environment.yml, `conda list`, `pip freeze`, a prefix or REVISION:PATH.
     """
     terminal = Terminal.of(options)
+    keep_inputs(options["output"], options["inputs"])
     request = DiffRequest(inputs=options["inputs"], require=options["require"])
     confirm = _confirmer(options["python"]) if options["confirm"] else None
     comparison = diff(request, os.environ, confirm)

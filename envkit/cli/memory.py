@@ -18,6 +18,7 @@ from envkit.cli.progress import progress
 from envkit.cli.strategies import strategies_command
 from envkit.cli.written import wanted_format, write_document
 from envkit.render.style import Style
+from envkit.workflows.save import keep_inputs
 
 EXAMPLES = """\
 envkit memory replay run.pickle
@@ -66,6 +67,7 @@ def replay_command(**options: Any) -> int:
     )
 
     terminal = Terminal.of(options)
+    keep_inputs(options["output"], (options["snapshot"],))
     total = options["total_memory"]
     request = ReplayRequest(
         snapshot=options["snapshot"],

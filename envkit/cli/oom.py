@@ -11,6 +11,7 @@ from envkit.cli.written import of_outcome, write_document
 from envkit.render.outcome import Outcome
 from envkit.render.style import Style
 from envkit.workflows.oom import explain_oom
+from envkit.workflows.save import keep_inputs
 
 EXAMPLES = """\
 envkit oom train.log
@@ -30,6 +31,7 @@ def command(**options: Any) -> int:
     Says what fills the card, which kind of failure it is, and what to do, most likely first.
     """
     terminal = Terminal.of(options)
+    keep_inputs(options["output"], (options["log"],))
     found = explain_oom(options["log"])
 
     def draw(style: Style) -> str:

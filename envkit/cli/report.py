@@ -13,7 +13,7 @@ from envkit.cli.command import EnvkitCommand, is_terminal, terminal_options
 from envkit.cli.output import emit
 from envkit.errors import UsageError
 from envkit.workflows.report import report_page
-from envkit.workflows.save import write_atomically
+from envkit.workflows.save import keep_inputs, write_atomically
 
 EXAMPLES = """\
 envkit report report.json -o report.html        one machine
@@ -34,6 +34,7 @@ def command(inputs: tuple[str, ...], output: str | None, **_: Any) -> int:
     if output is None and is_terminal(sys.stdout):
         message = "A page is HTML, and would fill this terminal."
         raise UsageError(message, next_step="Name a file for it: -o report.html")
+    keep_inputs(output, inputs)
     page = report_page(inputs, os.environ)
     if output is None:
         emit(page)

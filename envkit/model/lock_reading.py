@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -121,9 +122,17 @@ def _fault(package: LockedPackage, platforms: frozenset[str]) -> tuple[str, str]
     return _url_fault(package) if package.manager == "conda" else None
 
 
+def _is_address(url: str) -> bool:
+    try:
+        urlsplit(url)
+    except ValueError:  # such as a bracket that is never closed
+        return False
+    return url.partition("://")[0] in _SCHEMES and url.isprintable() and " " not in url
+
+
 def _url_fault(package: LockedPackage) -> tuple[str, str] | None:
     url = package.url
-    if url.partition("://")[0] not in _SCHEMES or not url.isprintable() or " " in url:
+    if not _is_address(url):
         return "url", f"{url[:80]!r} is not the address of a package"
     found = PACKAGE_FILE.fullmatch(package.file_name)
     if found is None:

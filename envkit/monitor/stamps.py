@@ -15,6 +15,7 @@ from envkit.model import codec
 from envkit.model.documents import Stamp
 from envkit.model.fingerprint import DIGEST_LAYERS, Fingerprint, Key
 from envkit.model.report import Report
+from envkit.render.escape import printable
 from envkit.workflows.fingerprint import must_hold
 from envkit.workflows.input_bytes import read_input
 
@@ -73,7 +74,7 @@ def check_stamp(
         UsageError, InputError: as for `stamp`; also: `made` is no stamp.
 
     """
-    there = codec.convert(dict(made), Stamp, origin="the stamp")
+    there = codec.convert(_plain(made), Stamp, origin="the stamp")
     here = codec.convert(stamp(report), Stamp, origin="this machine's stamp")
     layers: dict[str, Agreement] = {
         layer: _agreement(layer, there, here) for layer in DIGEST_LAYERS
@@ -86,6 +87,15 @@ def check_stamp(
         differences=differences,
         text=_text(there, here, layers, differences),
     )
+
+
+def _plain(made: Any) -> dict[str, Any]:
+    """Return what a checkpoint held; a checkpoint without a stamp has None there."""
+    if not isinstance(made, Mapping):
+        message = f"The stamp is {type(made).__name__}, and no mapping."
+        step = "Save what envkit.stamp() returns with the checkpoint, as it is."
+        raise InputError(message, next_step=step)
+    return dict(made)
 
 
 def _stamp_of(name: str) -> Stamp:
@@ -157,7 +167,7 @@ def _unequal(part: str, there: Key, here: Key) -> Iterator[str]:
 
 
 def _said(name: str, there: Any, here: Any) -> str:
-    return f"{name}: {there} there, {here} here"
+    return printable(f"{name}: {there} there, {here} here")
 
 
 def _suite(one: Stamp) -> str:
@@ -168,7 +178,9 @@ def _suite(one: Stamp) -> str:
 def _text(
     there: Stamp, here: Stamp, layers: Mapping[str, Agreement], differences: tuple[str, ...]
 ) -> str:
-    made = f"Made under mem {there.short.mem or 'unknown'}, num {there.short.num or 'unknown'}"
+    made = printable(
+        f"Made under mem {there.short.mem or 'unknown'}, num {there.short.num or 'unknown'}"
+    )
     if all(answer == "same" for answer in layers.values()):
         return f"{made}, as here."
     ours = f"here mem {here.short.mem or 'unknown'}, num {here.short.num or 'unknown'}"

@@ -72,8 +72,9 @@ def file_writer(name: str | os.PathLike[str]) -> Writer:
         raise UsageError(message, next_step="Give it one of these endings.")
     try:
         stream = path.open("w", encoding="utf-8", newline="")
-    except OSError as error:
-        message = f"The log {path.name} cannot be written: {error.strerror or error}."
+    except (OSError, ValueError) as error:  # ValueError: a name with a NUL
+        said = error.strerror if isinstance(error, OSError) else None
+        message = f"The log {path.name} cannot be written: {said or error}."
         raise UsageError(message, next_step="Make its folder first, or choose another.") from error
     return known[path.suffix](stream)
 

@@ -19,7 +19,7 @@ _DEFAULTS_HOST: Final = "https://repo.anaconda.com"
 #: What `defaults` stands for in conda (default_channels of its configuration).
 _DEFAULTS: Final = ("pkgs/main", "pkgs/r", "pkgs/msys2")
 #: A user and password, or a token of anaconda.org in the path.
-_CREDENTIALS: Final = re.compile(r"[a-z]+://(?:[^/]*@|.*/t/[^/]+/)")
+_CREDENTIALS: Final = re.compile(r"[a-z]+://(?:[^/]*@|.*/t/[^/]+(?:/|$))")
 _NAMED: Final = 5
 _SHOWN_CHARS: Final = 120
 
@@ -37,7 +37,7 @@ def from_elsewhere(
     for package in packages:
         if package.manager != "conda":
             strange.setdefault("locked for pip, and envkit locks conda's", []).append(package.name)
-        elif _CREDENTIALS.match(package.url):
+        elif has_credentials(package.url):
             strange.setdefault("locked at an address with credentials", []).append(package.name)
         elif package.channel_url not in allowed:
             where = package.channel_url[:_SHOWN_CHARS]
@@ -46,6 +46,11 @@ def from_elsewhere(
     for why, names in strange.items():
         said = f"{platform}: {_list(names)}: {why}"
         yield Stale(text=said, package=names[0], platform=platform)
+
+
+def has_credentials(address: str) -> bool:
+    """Say whether the address of a package or of a channel holds a password or a token."""
+    return _CREDENTIALS.match(address) is not None
 
 
 def not_needed(

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, Literal
-from urllib.parse import urlsplit
 
 from envkit import __version__
 from envkit.compat.driver import FIRST_COMPATIBLE_MAJOR
@@ -17,6 +16,7 @@ from envkit.render.container.plan import SPEC, ImagePlan, Jupyter, Limits
 from envkit.specs.content_hash import content_hash
 from envkit.specs.environment_yml import read_spec_file
 from envkit.specs.lock_metadata import notes_of
+from envkit.specs.lock_provenance import has_credentials
 from envkit.specs.needs import needs_gpu
 from envkit.specs.registry import Entry
 from envkit.specs.resolve import resolve_spec
@@ -134,12 +134,20 @@ def _requirements(found: dict[str, LockedPackage], entry: Entry | None) -> dict[
     wanted = {"NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}
     cuda = _cuda(found)
     if cuda is not None:
-        major, minor = parse_cuda(cuda)
+        major, minor = _parsed(cuda)
         least = f"{major}.{0 if major >= FIRST_COMPATIBLE_MAJOR else minor}"
         wanted["NVIDIA_REQUIRE_CUDA"] = f"cuda>={least}"
     if entry is not None and entry.needs.compute_capability is not None:
         wanted["NVIDIA_REQUIRE_ARCH"] = f"arch>={entry.needs.compute_capability}"
     return wanted
+
+
+def _parsed(cuda: str) -> tuple[int, int]:
+    try:
+        return parse_cuda(cuda)
+    except ValueError as error:
+        message = f"The lock has a package for CUDA {cuda[:40]!r}, which is no version of CUDA."
+        raise InputError(message, next_step="Lock the spec again: envkit lock SPEC") from error
 
 
 def _variables(source: LockedSpec) -> dict[str, str]:
@@ -237,14 +245,13 @@ def _jupyter(found: dict[str, LockedPackage], options: ImageOptions) -> Jupyter:
 
 def _refuse_private(source: LockedSpec, packages: tuple[LockedPackage, ...]) -> None:
     for package in packages:
-        url = urlsplit(package.url)
-        if url.scheme not in {"https", "http"}:
+        if not package.url.startswith(("https://", "http://")):
             message = f"{package.name} is locked to a file of this machine, which no build sees."
             raise RefusedError(message, next_step="Lock it from a channel: envkit lock SPEC")
-        if "@" in url.netloc or url.path.startswith("/t/"):
+        if has_credentials(package.url):
             message = f"The address of {package.name} holds a credential; images are passed on."
             step = "Lock it from an address without one; let the builder's network give access."
             raise RefusedError(message, next_step=step)
-    if source.spec is not None and any("@" in one.text for one in source.spec.channels):
+    if source.spec is not None and any(has_credentials(one.text) for one in source.spec.channels):
         message = "A channel of the spec holds a credential, and the spec goes into the image."
         raise RefusedError(message, next_step="Name the channel without it, and lock again.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import os
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -21,7 +22,7 @@ from envkit.workflows.fingerprint import must_hold
 from envkit.workflows.input_bytes import read_input
 from envkit.workflows.nonce import made_s, parse_duration
 from envkit.workflows.request import read_challenge
-from envkit.workflows.save import write_atomically
+from envkit.workflows.save import keep_inputs, write_atomically
 from envkit.workflows.ssh_keygen import NAMESPACE, SshKeygen, namespace_of
 
 ENDING: Final = ".sig"
@@ -64,6 +65,7 @@ def sign(report: str, key: str, output: str | None, environ: Mapping[str, str]) 
         InputError: it is no report that holds, or the key cannot be used.
 
     """
+    keep_inputs(output, (report, key, f"{key}.pub", key.removesuffix(".pub")))
     content = _read(report, _REPORT)
     _report_of(content, report)
     if not os.path.isfile(key):  # noqa: PTH113 (a folder that may not be read raises in Path)
@@ -71,8 +73,13 @@ def sign(report: str, key: str, output: str | None, environ: Mapping[str, str]) 
         raise InputError(message, next_step="`ssh-keygen -t ed25519 -f KEY` makes one.")
     keygen = SshKeygen(environ)
     path = Path(output or report + ENDING)
-    write_atomically(path, keygen.sign(content, Path(key)))
-    return Signed(path=path, key=keygen.key_of(content, path))
+    signature = keygen.sign(content, Path(key))
+    with tempfile.TemporaryDirectory() as folder:  # what -o names may be a pipe
+        held = Path(folder, "signature")
+        held.write_bytes(signature)
+        used = keygen.key_of(content, held)
+    write_atomically(path, signature)
+    return Signed(path=path, key=used)
 
 
 def check(
@@ -88,13 +95,22 @@ def check(
     """
     challenge = _challenge(request)
     content = _read(request.report, _REPORT)
-    signature = Path(request.signature or request.report + ENDING)
-    namespace = _namespace(_read(str(signature), "`envkit proof sign` makes it."), signature)
-    _read(request.signers, _SIGNERS)
+    name = request.signature or request.report + ENDING
+    signature = _read(name, "`envkit proof sign` makes it.")
+    namespace = _namespace(signature, Path(name))
+    signers = _read(request.signers, _SIGNERS)
     signer: ProofSigner | None = None
     reason = f"the signature was made for {namespace!r}, not for {NAMESPACE!r}"
     if namespace == NAMESPACE:
-        signer, reason = _signer(content, signature, Path(request.signers), SshKeygen(environ))
+        # Copies: ssh-keygen opens each of them more than once, and what we read may be a pipe, or
+        # another file by then.
+        with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
+            held = Path(one, "signature"), Path(other, Path(request.signers).name)
+            held[0].write_bytes(signature)
+            held[1].write_bytes(signers)
+            signer, reason = _signer(content, *held, SshKeygen(environ))
+            for folder in (one, other):
+                reason = reason.replace(f"{folder}{os.sep}", "")
     report = None
     if not reason:
         report, reason = _opened(content, request.report)

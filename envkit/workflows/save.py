@@ -9,6 +9,7 @@ import re
 import stat
 import tempfile
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -57,6 +58,19 @@ def choose_destination(output: str, label: str | None) -> Destination:
     return Destination(path=path, guarded=is_folder and label is None)
 
 
+def keep_inputs(output: str | None, inputs: Iterable[str]) -> None:
+    """Refuse an `-o` that names a file which is read: it would be lost, a private key for ever.
+
+    Raises:
+        UsageError: it does, by this name or by another.
+
+    """
+    for name in inputs if output is not None else ():
+        if _same_file(Path(str(output)), Path(name)):
+            message = f"-o {output} would be written over {name}, which is read."
+            raise UsageError(message, next_step="Choose another name with -o.")
+
+
 def names_folder(output: str) -> bool:
     """Whether `-o` names a folder: one that is there, or that is to be made."""
     return output.endswith(("/", os.sep)) or _is_folder(Path(output))
@@ -83,11 +97,10 @@ def save_report(report: Report, text: str, destination: Destination) -> None:
 def write_atomically(path: Path, content: bytes) -> None:
     """Write a file through a temporary one beside it; a link stays, a device is written to."""
     try:
-        real = _resolved(path)
-        if _is_special(real):
-            _write_special(real, content)
+        if _is_special(path):
+            _write_special(path, content)
             return
-        _replace(real, content)
+        _replace(_resolved(path), content)
     except (OSError, ValueError) as error:
         raise _not_writable(path, error) from error
 
@@ -99,16 +112,24 @@ def _is_folder(path: Path) -> bool:
         raise _not_writable(path, error) from error
 
 
-def _is_special(real: Path) -> bool:
-    return real.exists() and not stat.S_ISREG(real.stat().st_mode)
+def _same_file(one: Path, other: Path) -> bool:
+    try:
+        return one.is_file() and one.samefile(other)
+    except (OSError, ValueError):  # not there, or a name with a NUL
+        return False
 
 
-def _write_special(real: Path, content: bytes) -> None:
+def _is_special(path: Path) -> bool:
+    """Whether it is a device or a pipe; what /dev/stdout leads to has no path of its own."""
+    return path.exists() and not stat.S_ISREG(path.stat().st_mode)
+
+
+def _write_special(path: Path, content: bytes) -> None:
     """Write to a device or a pipe; a pipe that nobody reads is not waited for without end."""
     deadline_s = time.monotonic() + READER_S
     while True:
         try:
-            descriptor = os.open(real, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0))
+            descriptor = os.open(path, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0))
             break
         except OSError as error:
             if error.errno != errno.ENXIO:
@@ -167,9 +188,9 @@ def _check_writable(path: Path) -> None:
         step = f"Make it first (mkdir -p {parent}), or choose another place with -o."
         raise UsageError(message, next_step=step)
     try:
-        real = _resolved(path)
-        if _is_special(real):
+        if _is_special(path):
             return
+        real = _resolved(path)
         # To try is the only way to know: permissions, read-only systems, quotas, /proc.
         with tempfile.NamedTemporaryFile(prefix=".envkit-", dir=real.parent):
             pass

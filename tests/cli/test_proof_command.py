@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -191,6 +193,57 @@ def test_keys_that_cannot_sign(desk: Desk) -> None:
     assert "chmod 600 key" in desk.sign().stderr
     assert desk.sign(key="report.json").returncode == 2
     assert not (desk.folder / "report.json.sig").exists()
+
+
+@needs_ssh
+@pytest.mark.parametrize("output", ["report.json", "key", "key.pub", "./key", "link"])
+@pytest.mark.parametrize("key", ["key", "key.pub"])
+def test_a_signature_is_written_over_nothing_that_was_read(
+    key: str, output: str, desk: Desk
+) -> None:
+    (desk.folder / "link").symlink_to("key")
+    before = {path.name: path.read_bytes() for path in desk.folder.iterdir()}
+    refused = desk.sign("-o", output, key=key)
+    assert refused.returncode == 2
+    assert "would be written over" in refused.stderr
+    assert {path.name: path.read_bytes() for path in desk.folder.iterdir()} == before
+
+
+@needs_ssh
+@pytest.mark.skipif(not Path("/bin/bash").exists(), reason="bash is not here")
+def test_signature_and_signers_may_be_pipes(desk: Desk) -> None:
+    desk.sign()
+    check = '"$0" -m envkit proof check report.json --json'
+    pipes = "--signers <(cat signers) --signature <(cat report.json.sig)"
+    done = subprocess.run(
+        ["/bin/bash", "-c", f"{check} {pipes}", sys.executable],
+        cwd=desk.folder,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.stderr == b""
+    assert json.loads(done.stdout)["status"] == "valid"
+
+
+@needs_ssh
+@pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="/dev/stdout is not here")
+@pytest.mark.parametrize("output", ["/dev/stdout", "/dev/null"])
+def test_a_signature_may_go_to_a_device(output: str, desk: Desk) -> None:
+    done = desk.sign("-o", output)
+    assert done.returncode == 0
+    assert done.stdout.startswith("-----BEGIN SSH") == (output == "/dev/stdout")
+    assert "signed with ED25519 SHA256:" in done.stderr
+
+
+@needs_ssh
+def test_what_ssh_keygen_says_names_the_users_file(desk: Desk) -> None:
+    desk.sign()
+    desk.allow(f"ann@lab nonsense=1 {desk.public}")
+    reason = desk.check().reason
+    assert "signers" in reason
+    assert tempfile.gettempdir() not in reason
 
 
 @needs_ssh

@@ -76,6 +76,7 @@ def test_recorded_locks_are_read_by_lines_as_by_yaml(shared: Path) -> None:
         ("  optional: false\n", "  optional: maybe\n", "package[0].optional"),
         ("  optional: false\n", "  optional: false\n  extra: 1\n", "package[0]"),
         ("https://conda.anaconda.org", "javascript://conda.anaconda.org", "package[0].url"),
+        ("https://conda.anaconda.org", "https://[conda", "package[0].url"),
         ("libffi-3.4-h0_0.conda", "libffi-3.5-h0_0.conda", "package[0].url"),
         ("libffi-3.4-h0_0.conda", "..%2flibffi-3.4-h0_0.exe", "package[0].url"),
         ("/linux-64/libffi", "/win-64/libffi", "package[0].url"),

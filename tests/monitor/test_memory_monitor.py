@@ -238,3 +238,9 @@ def test_importing_envkit_loads_nothing() -> None:
 def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no_such_name"):
         envkit.no_such_name  # noqa: B018
+
+
+@pytest.mark.parametrize("log", ["nul\0.csv", "no/such/folder.csv", "x.txt", "x" * 300 + ".jsonl"])
+def test_a_log_that_cannot_be_is_refused_at_the_start(log: str) -> None:
+    with pytest.raises(UsageError, match="The log"):
+        MemoryMonitor(log=log).start()

@@ -109,3 +109,23 @@ def test_a_report_that_was_changed_or_has_no_fingerprint_is_refused(tmp_path: Pa
 def test_what_is_no_stamp_is_refused() -> None:
     with pytest.raises(InputError, match="the stamp is not a valid document"):
         envkit.check_stamp({"mem": "28c5"}, BASELINE)
+
+
+@pytest.mark.parametrize("made", [None, 5, "text", [1], b"x"])
+def test_what_is_no_stamp_at_all_is_said_to_be_none(made: Any) -> None:
+    with pytest.raises(InputError, match="no mapping"):
+        envkit.check_stamp(made, BASELINE)
+
+
+def test_a_stamp_of_somebody_else_moves_no_terminal() -> None:
+    evil = "\x1b[2J\u202e\n"
+    made = envkit.stamp(BASELINE)
+    made |= {"device": evil, "challenge": evil}
+    made["short"] = {"mem": evil, "num": evil}
+    made["digests"] = {}
+    made["key"]["torch"] = evil
+    made["key"]["flags"][evil] = evil
+    made["key"]["settings"][evil] = evil
+    found = envkit.check_stamp(made, BASELINE)
+    assert len(found.differences) > 4
+    assert all(text.isprintable() for text in (found.text, *found.differences))

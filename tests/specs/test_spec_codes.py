@@ -71,8 +71,11 @@ FIRES = [
     ("SPC014", spec_text("cudatoolkit=10.2"), 6),
     ("SPC015", spec_text("python=3.12", channels=("https://mirror.example/conda-forge",)), 3),
     ("SPC015", spec_text("python=3.12", channels=("http://conda.anaconda.org/conda-forge",)), 3),
+    ("SPC015", spec_text("python=3.12", channels=("https://[mirror",)), 3),
     ("SPC015", spec_text("https://files.example/linux-64/zlib-1.3-h0_1.conda"), 6),
     ("SPC016", spec_text(PIP + "--extra-index-url https://index.example/simple"), 7),
+    ("SPC016", spec_text(PIP + "--extra-index-url https://[index"), 7),
+    ("SPC016", spec_text(PIP + "tool @ https://[index/tool.whl"), 7),
     ("SPC016", spec_text(PIP + "-f https://index.example/x.html"), 7),
     ("SPC016", spec_text(PIP + "tqdm==4.66.1"), 7),
 ]

@@ -152,6 +152,40 @@ def test_a_lock_that_cannot_be_read_is_said_and_ends_nothing(repository: Path) -
     assert "~~~text\nenvkit: " in summary
 
 
+def test_no_name_and_no_text_is_a_command_of_the_runner(repository: Path) -> None:
+    for name in ("x\n::error::pwned\n.conda-lock.yml", "##[error]pwned.conda-lock.yml"):
+        (repository / name).write_text("[")
+        git(repository, "add", ".")
+    git(repository, "commit", "-q", "-m", "names")
+    for path in repository.glob("*pwned*"):
+        path.write_text("::error::pwned\n[")
+    done, summary, _ = run_action(repository, ENVKIT_BUMP_BASE="HEAD", ENVKIT_BUMP_TEAM="team")
+    assert summary.count("pwned") > 2
+    assert not [line for line in summary.splitlines() if line.lstrip().startswith("::")]
+    first, *lines, last = done.stdout.splitlines()
+    assert first.startswith("::stop-commands::")
+    token = first.removeprefix("::stop-commands::")
+    assert (len(token), last) == (32, f"::{token}::")
+    assert token not in "\n".join(lines)
+
+
+def test_no_link_is_followed(repository: Path) -> None:
+    (repository.parent / "private").write_text("metadata: [secret-of-the-runner")
+    for name in ("cpu.conda-lock.yml", "team/lab-1.json"):
+        (repository / name).unlink()
+        (repository / name).symlink_to(repository.parent / "private")
+    (repository / "new.conda-lock.yml").symlink_to(repository.parent / "private")
+    git(repository, "add", ".")
+    git(repository, "commit", "-q", "-m", "links")
+    done, summary, outputs = run_action(
+        repository, ENVKIT_BUMP_BASE="HEAD~1", ENVKIT_BUMP_TEAM="team"
+    )
+    assert done.returncode == 0
+    assert outputs["changed"] == "0"
+    assert "private" not in summary + done.stdout
+    assert "secret" not in summary + done.stdout
+
+
 @pytest.mark.parametrize(
     ("earlier", "place"),
     [

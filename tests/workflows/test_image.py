@@ -248,6 +248,7 @@ def _with_url(url: str) -> list[Any]:
         ("file:///srv/conda-forge", "file of this machine"),
         ("https://me:secret@conda.example/conda-forge", "holds a credential"),
         ("https://conda.example/t/tk-123/conda-forge", "holds a credential"),
+        ("https://conda.example/api/repo/t/tk-123/conda-forge", "holds a credential"),
     ],
 )
 def test_addresses_that_must_not_leave_are_refused(url: str, said: str, tmp_path: Path) -> None:
@@ -257,6 +258,13 @@ def test_addresses_that_must_not_leave_are_refused(url: str, said: str, tmp_path
     assert said in caught.value.message
     assert "secret" not in caught.value.message
     assert "tk-123" not in caught.value.message
+
+
+@pytest.mark.parametrize("version", ["abc", "12", "9" * 30])
+def test_a_locked_cuda_that_is_none_is_refused(version: str, tmp_path: Path) -> None:
+    _spec(tmp_path, packages=[package("tool"), package("cuda-version", version)])
+    with pytest.raises(InputError, match="no version of CUDA"):
+        write_folder(tmp_path / "mine.conda-lock.yml", tmp_path / "image")
 
 
 def test_a_stale_lock_is_refused(tmp_path: Path) -> None:

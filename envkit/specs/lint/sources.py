@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from envkit.model.environment_spec import PipDependency
 from envkit.model.finding import Severity
@@ -62,14 +62,23 @@ def channel_address(subject: Subject) -> Iterator[Fault]:
 
 
 def _is_foreign(text: str) -> bool:
-    parts = urlsplit(text)
     if "://" not in text:
         return False
-    return parts.scheme != "https" or (parts.hostname or "") not in _UPSTREAM
+    parts = _split(text)
+    return parts is None or parts.scheme != "https" or (parts.hostname or "") not in _UPSTREAM
+
+
+def _split(text: str) -> SplitResult | None:
+    try:
+        return urlsplit(text)
+    except ValueError:  # such as a bracket that is never closed
+        return None
 
 
 def _without_secrets(text: str) -> str:
-    parts = urlsplit(text)
+    parts = _split(text)
+    if parts is None:
+        return "an address that cannot be read"
     path = "/".join("..." if previous == "t" else part for previous, part in _pairs(parts.path))
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], path=path, query="").geturl()
 

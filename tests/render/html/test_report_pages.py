@@ -280,7 +280,7 @@ def test_a_pair_has_its_vector_its_cause_and_both_curves() -> None:
 @pytest.mark.parametrize(
     ("path", "shown"),
     [
-        ("/home/mia/work/mine.json", "report mine.json"),
+        ("/home/mia/data/mine.json", "report mine.json"),
         ("C:\\Users\\mia\\mine.json", "report mine.json"),
         ("team/mine.json", "report team/mine.json"),
         ("HEAD~1:team/mine.json", "report HEAD~1:team/mine.json"),
