@@ -150,9 +150,9 @@ class _Work:
             os.write(end, number.to_bytes(_NUMBER_BYTES, "little"))
         os.close(end)
 
-    def parts(self, stopped: Callable[[], bool]) -> Iterator[_Part]:
+    def parts(self, stopped: Callable[[], bool], *, may_map: bool = False) -> Iterator[_Part]:
         """Take turns until nothing is left."""
-        check = FileCheck(self.prefix, stopped).check
+        check = FileCheck(self.prefix, stopped, may_map=may_map).check
         while not stopped() and (number := os.read(self.queue, _NUMBER_BYTES)):
             part = _Part()
             for index in self._turns[int.from_bytes(number, "little")]:
@@ -284,8 +284,10 @@ def _be_worker(work: _Work, pipe: int, parent: int) -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        signal.signal(signal.SIGBUS, signal.SIG_DFL)
         gc.disable()
-        for part in work.parts(lambda: os.getppid() != parent):
+        # A mapped file that somebody cuts off ends this process and no other; it is reported.
+        for part in work.parts(lambda: os.getppid() != parent, may_map=True):
             message = _ENCODE(part)
             _write(pipe, len(message).to_bytes(_SIZE_BYTES, "little") + message)
     except BaseException:  # noqa: BLE001 (the last step of a process: its exit code says it)

@@ -20,9 +20,11 @@ Problem: TypeAlias = Literal["missing", "altered", "not_a_file", "leads_outside"
 
 #: A file of a package that is larger has been made to keep us busy.
 MAX_FILE_BYTES: Final = 64 << 30
-#: Read, not mapped: a mapped file that somebody cuts off ends the process. What was read stays in
-#: the cache of its processor until it is hashed.
+#: What was read stays in the cache of its processor until it is hashed.
 _BLOCK_BYTES: Final = 256 << 10
+#: From here on mapping pays, which spares the copy that reading makes.
+_LEAST_MAPPED_BYTES: Final = 8 << 20
+_MAPPED_BLOCK_BYTES: Final = 16 << 20
 _FLAGS: Final = (
     os.O_RDONLY
     | getattr(os, "O_NOFOLLOW", 0)
@@ -45,12 +47,21 @@ class FileCheck:
     Args:
         prefix: the environment.
         stopped: asked between two blocks whether to go on; a file that was left is not judged.
+        may_map: whether large files may be mapped instead of read. One that somebody cuts off
+            meanwhile then ends the process (SIGBUS), so only for a process that may end.
 
     """
 
-    def __init__(self, prefix: str | os.PathLike[str], stopped: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        prefix: str | os.PathLike[str],
+        stopped: Callable[[], bool],
+        *,
+        may_map: bool = False,
+    ) -> None:
         self.root = os.path.realpath(prefix)
         self.stopped = stopped
+        self._may_map = may_map
         self._inside: dict[str, bool] = {}
         self._buffer = memoryview(bytearray(_BLOCK_BYTES))
 
@@ -138,6 +149,10 @@ class FileCheck:
         digest = hashlib.sha256()
         # Not past the end that it had: a file that grows is altered, and must not keep us for ever.
         left = size_bytes + 1
+        if self._may_map and size_bytes >= _LEAST_MAPPED_BYTES:
+            self._hash_mapped(descriptor, size_bytes, digest.update)
+            os.lseek(descriptor, size_bytes, os.SEEK_SET)
+            left = 1
         with open(descriptor, "rb", buffering=0, closefd=False) as file:
             while left > 0 and not self.stopped():
                 count = file.readinto(self._buffer[: min(left, _BLOCK_BYTES)]) or 0
@@ -146,6 +161,20 @@ class FileCheck:
                 digest.update(self._buffer[:count])
                 left -= count
         return digest.hexdigest()
+
+    def _hash_mapped(
+        self, descriptor: int, size_bytes: int, update: Callable[[memoryview], None]
+    ) -> None:
+        import mmap  # noqa: PLC0415 (only where a file is large)
+
+        with (
+            mmap.mmap(descriptor, size_bytes, access=mmap.ACCESS_READ) as mapped,
+            memoryview(mapped) as view,
+        ):
+            for start in range(0, size_bytes, _MAPPED_BLOCK_BYTES):
+                if self.stopped():
+                    return
+                update(view[start : start + _MAPPED_BLOCK_BYTES])
 
 
 def _is_bytecode(path: str) -> bool:

@@ -3,11 +3,13 @@ from __future__ import annotations
 import base64
 import contextlib
 import hashlib
+import mmap
 import os
 import signal
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conda_prefix import SITE, edit, locked, record_of, write_package, write_prefix, write_wheel
@@ -20,6 +22,7 @@ from envkit.sources.file_records import RecordedFile, files_of, recorded_files
 from envkit.sources.file_turns import Checked, RunningCheck, check_files
 from envkit.sources.overlaps import foreign_entries, overlaps_by_file, overlaps_by_name
 from envkit.sources.pip_packages import read_pip
+from envkit.sources.prefix_files import FileCheck
 from envkit.sources.wheel_records import files_by_pip
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere threads hash")
@@ -84,6 +87,45 @@ def test_a_large_file_is_read_in_blocks(tmp_path: Path) -> None:
     assert check(tmp_path).size_bytes == len(content)
     (tmp_path / "lib/big.bin").write_bytes(content[:-1] + b"\0")
     assert problems(tmp_path) == [("lib/big.bin", "altered")]
+
+
+@pytest.mark.parametrize("change", ["none", "other", "longer", "shorter"])
+def test_a_file_so_large_that_it_is_mapped(tmp_path: Path, change: str) -> None:
+    content = os.urandom((17 << 20) + 5)
+    write_package(tmp_path, locked("big", "1.0", "0"), {"lib/big.bin": content})
+    now = {
+        "none": content,
+        "other": content[:-1] + bytes([content[-1] ^ 1]),
+        "longer": content + b"\0",
+        "shorter": content[:-1],
+    }[change]
+    (tmp_path / "lib/big.bin").write_bytes(now)
+    assert problems(tmp_path) == ([] if change == "none" else [("lib/big.bin", "altered")])
+
+
+@LINUX
+def test_a_large_file_that_is_cut_off_meanwhile_costs_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {"lib/big.bin": os.urandom(17 << 20), "lib/small.bin": b"1"}
+    write_package(tmp_path, locked("big", "1.0", "0"), files)
+    hash_mapped = FileCheck._hash_mapped
+
+    def cut_off(self: FileCheck, descriptor: int, *others: Any) -> None:
+        os.truncate(tmp_path / "lib/big.bin", 1 << 20)
+        hash_mapped(self, descriptor, *others)
+
+    def mapped(*_: Any, **__: Any) -> Any:
+        """A mapping that was made before the file was cut off."""
+        return kept
+
+    with (tmp_path / "lib/big.bin").open("rb") as file:
+        kept = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    monkeypatch.setattr(FileCheck, "_hash_mapped", cut_off)
+    monkeypatch.setattr(mmap, "mmap", mapped)
+    checked = check(tmp_path)
+    assert checked.unreadable == ("1 files: the process that was to hash them was ended by SIGBUS",)
+    assert (checked.count, checked.found) == (1, ())
 
 
 def test_what_has_the_prefix_in_it_is_compared_with_the_hash_in_the_prefix(tmp_path: Path) -> None:
