@@ -58,10 +58,14 @@ def take_peaks(
         collector.take(probe, values, kind=kind)
     for name in names:
         figures = [one if isinstance(one, Lost) else one.get(name, _STEADY) for one in values]
-        tolerance = SEGMENT_BYTES if name.endswith("_bytes") else 1
-        tolerance = tolerance if "segments" in names else 0
+        tolerance = peak_tolerance(name) if "segments" in names else 0
         tolerance = MAX_BYTES if by_addresses else tolerance
         take_near(collector, f"{probe}.{name}", figures, tolerance=tolerance, kind=kind)
+
+
+def peak_tolerance(name: str) -> int:
+    """Return how far apart a figure of a peak may be: a segment, in bytes or in number."""
+    return SEGMENT_BYTES if name.endswith("_bytes") else 1
 
 
 def take_near(

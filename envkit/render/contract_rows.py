@@ -22,7 +22,7 @@ def contract_rows(facts: Facts) -> Iterator[tuple[str, str]]:
         yield "against", f"{one.name} ({one.named_by}): {one.headline}"
     checked, size_bytes = value_of(facts.files.checked), value_of(facts.files.checked_bytes)
     if checked is not None:
-        yield "files", f"{_count(checked, 'file')} hashed, {_size(size_bytes or 0)}"
+        yield "files", f"{number_of(checked, 'file')} hashed, {_size(size_bytes or 0)}"
 
 
 def _lock(facts: Facts) -> Iterator[tuple[str, str]]:
@@ -34,10 +34,11 @@ def _lock(facts: Facts) -> Iterator[tuple[str, str]]:
     how = "need not be it"
     if isinstance(strict, Known) and strict.value:
         how = f"has to be it: {strict.source}"
-    yield "lock", f"{lock} ({_count(len(packages), 'package')}; the environment {how})"
+    yield "lock", f"{lock} ({number_of(len(packages), 'package')}; the environment {how})"
 
 
-def _count(number: int, noun: str) -> str:
+def number_of(number: int, noun: str) -> str:
+    """Say a number of things: `1 file`, `2 files`."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 

@@ -20,7 +20,7 @@ from envkit.model.observed import (
     reason_of,
     value_of,
 )
-from envkit.render.contract_rows import contract_rows
+from envkit.render.contract_rows import contract_rows, number_of
 
 T = TypeVar("T")
 Row = tuple[str, str]
@@ -89,7 +89,7 @@ def _gpus(facts: Facts) -> Iterator[Row]:
 def _links(links: tuple[GpuLink, ...]) -> str:
     """Count the pairs of GPUs that are connected alike."""
     kinds = Counter(_link(one) for one in links)
-    return "; ".join(f"{_count(number, 'pair')} {kind}" for kind, number in kinds.most_common())
+    return "; ".join(f"{number_of(number, 'pair')} {kind}" for kind, number in kinds.most_common())
 
 
 def _link(link: GpuLink) -> str:
@@ -149,15 +149,11 @@ def _packages(facts: Facts) -> Iterator[Row]:
     conda, distributions = value_of(facts.conda.packages), value_of(facts.pip.distributions)
     said = []
     if conda is not None:
-        said.append(_count(len(conda), "conda package"))
+        said.append(number_of(len(conda), "conda package"))
     if distributions is not None:
-        said.append(_count(len(distributions), "Python distribution"))
+        said.append(number_of(len(distributions), "Python distribution"))
     if said:
         yield "packages", ", ".join(said)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _said(name: str, fact: Observed[T], say: Callable[[T], str]) -> Iterator[Row]:

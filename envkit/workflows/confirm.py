@@ -18,7 +18,7 @@ from envkit.compare.causes import BY_CODE
 from envkit.compare.compare import Comparison
 from envkit.compare.facts import PLACES, variables
 from envkit.compare.find_causes import is_claimed
-from envkit.compare.peaks import SEGMENT_BYTES
+from envkit.compare.peaks import peak_tolerance
 from envkit.compare.sides import Side
 from envkit.model.documents import Cause, Difference
 from envkit.model.facts import Scalar
@@ -234,7 +234,7 @@ def _near(name: str, mine: object, theirs: object) -> bool:
     """Whether two figures of a peak are alike; one that could not be had is like its own kind."""
     if not isinstance(mine, int) or not isinstance(theirs, int):
         return mine == theirs
-    return abs(mine - theirs) <= (SEGMENT_BYTES if name.endswith("_bytes") else 1)
+    return abs(mine - theirs) <= peak_tolerance(name)
 
 
 def _concluded(cause: Cause, outcomes: Sequence[Outcome], *, together: bool) -> Cause:
