@@ -193,6 +193,41 @@ def test_inputs_are_exact_in_every_dtype(child: Child, torch: Any) -> None:
             assert torch.equal(pattern(place, (300, 7), 5, dtype).double(), exact)
 
 
+def test_inputs_are_made_where_they_are_used(child: Child, torch: Any) -> None:
+    # On an H200 eleven children with as many threads as processors each made them on the CPU.
+    place = SimpleNamespace(torch=torch, device=torch.device("meta"))
+    seen: list[str] = []
+
+    class Eye(child("torch_api").dispatch_mode(torch)):  # type: ignore[misc]
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            del types
+            result = func(*args, **(kwargs or {}))
+            seen.append(result.device.type)
+            return result
+
+    with Eye():
+        child("numerics.inputs").pattern(place, (30, 7), 5)
+    assert set(seen) == {"meta"}
+
+
+def test_gradients_through_a_scalar_are_those_of_a_given_gradient(child: Child, torch: Any) -> None:
+    operations = child("numerics.operations")
+    place = SimpleNamespace(torch=torch, device=torch.device("cpu"), kind="cpu")
+    for dtype in (torch.float32, torch.bfloat16):
+        inputs, weight, gradient = (
+            child("numerics.inputs").pattern(place, shape, 5, dtype)
+            for shape in ((9, 31), (31, 17), (9, 17))
+        )
+        found = []
+        for send in (lambda out, back: out.backward(back), operations._send_back):
+            weight = weight.detach().requires_grad_()
+            send((inputs @ weight).tanh(), gradient)
+            found.append(weight.grad)
+        assert torch.equal(*found)
+
+
 def test_inputs_in_float32_are_too_fine_for_tf32(child: Child, torch: Any) -> None:
     # TF32 keeps 10 bits behind the leading one: on coarser inputs its use would not show (seen on
     # an H200 with a first version of these inputs).
