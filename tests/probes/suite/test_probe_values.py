@@ -228,6 +228,47 @@ def test_gradients_through_a_scalar_are_those_of_a_given_gradient(child: Child, 
         assert torch.equal(*found)
 
 
+def on_gpu(torch: Any, tensor: Any) -> Any:
+    """Make a tensor look as if it were on a GPU."""
+
+    class Elsewhere(torch.Tensor):  # type: ignore[misc]
+        @property
+        def device(self) -> Any:
+            return SimpleNamespace(type="cuda")
+
+    return tensor.as_subclass(Elsewhere)
+
+
+@pytest.mark.parametrize("where", ["cpu", "gpu", "gpu of a torch that shows no bytes"])
+def test_hashing_beside_gives_the_digest(
+    child: Child, torch: Any, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    digests = child("digests")
+    if "no bytes" in where:
+        monkeypatch.setattr(digests, "_in_one_piece", lambda _: 1 // 0)
+    tensors = [
+        *(torch.arange(10), torch.ones(3, 4).T, torch.tensor(5), torch.ones(0)),
+        *(torch.ones(5, dtype=torch.bfloat16), torch.randn(2, 3, 4, 5)[:, ::2] > 0),
+    ]
+    wanted = digests.of_tensors([tensor.clone() for tensor in tensors])
+    hashing = digests.Hashing(
+        tensors if where == "cpu" else [on_gpu(torch, tensor) for tensor in tensors]
+    )
+    if "no bytes" not in where:
+        tensors[0].zero_()  # what is on a GPU was copied, the rest is hashed
+    assert digests.finished({"sha256": hashing, "tensors": 6}) == {"sha256": wanted, "tensors": 6}
+
+
+def test_hashing_that_fails_gives_no_digest(
+    child: Child, torch: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digests = child("digests")
+    monkeypatch.setattr(digests, "of_tensors", lambda _: 1 // 0)
+    monkeypatch.setattr(digests.threading, "excepthook", lambda _: None)
+    with pytest.raises(RuntimeError, match="could not be hashed"):
+        digests.Hashing([on_gpu(torch, torch.ones(2))]).hexdigest()
+
+
 def test_inputs_in_float32_are_too_fine_for_tf32(child: Child, torch: Any) -> None:
     # TF32 keeps 10 bits behind the leading one: on coarser inputs its use would not show (seen on
     # an H200 with a first version of these inputs).
@@ -281,7 +322,7 @@ def test_training_is_the_same_twice_and_another_one_with_another_seed(
 
     def values(seed: int) -> dict[str, Any]:
         bits = catalogue.carry_out(place, workload, seed, lambda _moment: None)
-        return {part: value() for part, value in bits.items()}
+        return {part: child("digests").finished(value()) for part, value in bits.items()}
 
     first = values(3)
     assert set(first) == {"losses", "weights"}

@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
-from .. import recording, streams
+from .. import digests, recording, streams
 from ..place import Place
 from ..recording import Unrecorded, Work
 from .catalogue import WORKLOADS, carry_out
@@ -36,7 +36,7 @@ class Run(NamedTuple):
     missing: str
     peaks: Dict[str, Any]
     bits: Dict[str, Any]
-    """Part to values."""
+    """Part to values; a digest may still be in the making."""
     seconds: float
 
 
@@ -55,17 +55,18 @@ def measure(place: Place, name: str, seed: int, report: Report) -> None:
 
     first_s = _warm_up(place, work)
     runs = [run_once(place, work) for _ in range(RUNS)]
-    for part in runs[0].bits:
-        report(part, runs=[run.bits[part] for run in runs])
     seconds = {"first_run_s": first_s, "recorded_run_s": runs[0].seconds}
-    peaks = [run.peaks for run in runs]
-    if workload.splits:
-        report("peaks", runs=peaks, observed=_observed(runs[0], seconds))
-        report_split(place, work, runs, report)
-    else:
-        # Not to be replayed: a graph's pool is none of the allocator's usual ones.
-        report("peaks", runs=peaks)
-        _report_whole(runs, report)
+    # Nothing to replay where the dispatcher is blind: a graph's pool is none of the usual ones.
+    observed = _observed(runs[0], seconds) if workload.splits else None
+    report("peaks", runs=[run.peaks for run in runs], observed=observed)
+    try:
+        if workload.splits:
+            report_split(place, work, runs, report)
+        else:
+            _report_whole(runs, report)
+    finally:  # whatever becomes of the streams; last, since weights are hashed meanwhile
+        for part in runs[0].bits:
+            report(part, runs=[digests.finished(run.bits[part]) for run in runs])
 
 
 def _warm_up(place: Place, work: Work) -> float:
