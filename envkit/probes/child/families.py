@@ -21,8 +21,6 @@ NEED_BYTES = {
     "options": 2 << 30,
     "lifetimes": 2 << 30,
     "checkpointing": 2 << 30,
-    "products": 2 << 30,
-    "convolutions": 2 << 30,
     "numerics": 2 << 30,
     "large": 10000000000,
     "compiled": 3000000000,
@@ -31,9 +29,6 @@ NEED_BYTES = {
     "collectives": 2 << 30,
     "sharded": 3000000000,
 }
-
-NUMERIC_FAMILIES = ("products", "convolutions", "numerics")
-
 
 #: Families that start processes of their own on the devices, and use none themselves.
 SPREAD = ("collectives", "sharded")
@@ -65,6 +60,9 @@ class Family:
     def measure(self) -> Dict[str, Any]:
         """Measure every group; return the facts that were found on the way."""
         self._emit.stage(self._name + ": start")
+        if self._name == "checkpointing":
+            # It will be imported anyway: now, while the other children wait for their contexts.
+            torch_api.import_compiler(self._place.torch)
         if self._name not in SPREAD:
             self._place.start()
         groups: Dict[str, List[Probe]] = {}
@@ -106,7 +104,7 @@ class Family:
             return exercise_probes.measure
         if self._name == "context":
             return self._measure_context
-        if self._name in NUMERIC_FAMILIES:
+        if self._name == "numerics":
             from .numerics import probes as numeric_probes
 
             return numeric_probes.measure

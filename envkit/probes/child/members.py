@@ -87,15 +87,9 @@ UNMEASURED: Dict[str, Names] = {
 COLLECTIVES = ("fp32", "bf16", "rounding")
 OF_MANY_RANKS = ("rounding",)
 
-#: What is measured in another child than its name says, so that none takes much longer than the
-#: others: products 3 s, convolutions 3.5 s, all other numerics 2 s; checkpointing 4 s, for it
-#: imports torch._dynamo (NVIDIA H200, torch 2.11.0+cu130, suite standard/2, 2026-12-01).
-FAMILY_OF: Dict[str, str] = {
-    "options.checkpointing": "checkpointing",
-    "matmul": "products",
-    "linear": "products",
-    "conv2d": "convolutions",
-}
+#: What is measured in another child than its name says: torch's checkpointing imports
+#: torch._dynamo, which can take longer than all the other options together.
+FAMILY_OF: Dict[str, str] = {"options.checkpointing": "checkpointing"}
 
 QUICK_WORKLOADS = ("vit.bf16", "resnet.fp32")
 WORKLOADS = (

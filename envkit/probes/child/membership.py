@@ -57,7 +57,7 @@ def _exercises(_kind: str) -> List[Probe]:
 
 
 def _workload(kind: str, name: str) -> List[Probe]:
-    family = _family(name, name.split(".", maxsplit=1)[0])
+    family = members.FAMILY_OF.get(name, name.split(".", maxsplit=1)[0])
     found = []
     for part in members.parts(name):
         layer = members.LAYER_OF[part]
@@ -82,12 +82,6 @@ def _workload(kind: str, name: str) -> List[Probe]:
     return found
 
 
-def _family(name: str, otherwise: str) -> str:
-    """Return which child measures a group: by its whole name, by the first part of it."""
-    first = name.split(".", maxsplit=1)[0]
-    return members.FAMILY_OF.get(name, members.FAMILY_OF.get(first, otherwise))
-
-
 def _depends(kind: str, layer: str) -> Tuple[str, ...]:
     if layer == TENSORS:
         # Not on threads: measured on the CPU, torch 2.13, 1 and 2 threads.
@@ -105,7 +99,7 @@ def _numerics(kind: str, name: str) -> Probe:
         group=name,
         part="",
         layer=NUMERICS,
-        family=_family(name, "numerics"),
+        family="numerics",
         must_repeat=name not in members.UNMEASURED[kind],
         depends_on=_depends(kind, NUMERICS),
         optional=name in members.OPTIONAL,

@@ -7,6 +7,7 @@ torch is passed in: this file can be imported before torch is.
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from functools import partial
 from typing import Any, Callable, Union
@@ -236,6 +237,11 @@ def profiler_is_on(torch: Any) -> bool:
     """Whether torch's own profiler is running; a version answers in one of two places."""
     places = ("_C._autograd._profiler_enabled", "autograd._profiler_enabled")
     return any(call(torch, place) is True for place in places)
+
+
+def import_compiler(torch: Any) -> Any:
+    """Import torch.compile's front end (torch >= 2.0), which checkpointing imports too."""
+    return attempt(lambda: importlib.import_module(torch.__name__ + "._dynamo"))
 
 
 def dispatch_mode(torch: Any) -> Any:

@@ -20,10 +20,6 @@ Child = Callable[[str], ModuleType]
 Event = dict[str, Any]
 
 
-#: The families of the numerics of suite quick.
-NUMERICS = ("convolutions", "products", "numerics")
-
-
 def probes(events: list[Event]) -> dict[str, Event]:
     return {event["name"]: event for event in events if event["event"] == "probe"}
 
@@ -133,7 +129,10 @@ def ended(child: Child, status: str, **fields: Any) -> Any:
 
 
 def run_here(
-    child: Child, monkeypatch: pytest.MonkeyPatch, answers: dict[str, Any], **wanted: Any
+    child: Child,
+    monkeypatch: pytest.MonkeyPatch,
+    answers: dict[str, Any],
+    **wanted: Any,
 ) -> tuple[dict[str, Event], list[list[str]]]:
     """Run the quick suite of a GPU with children that end as told; return rounds too."""
     suite = child("suite")
@@ -152,7 +151,7 @@ def run_here(
 
 
 def families(child: Child, free_bytes: int, **others: Any) -> dict[str, Any]:
-    good = {name: ended(child, "finished", value={}) for name in ("vit", "resnet", *NUMERICS)}
+    good = {name: ended(child, "finished", value={}) for name in ("vit", "resnet", "numerics")}
     context = ended(child, "finished", value={"free_bytes": free_bytes})
     return {
         **good,
@@ -177,16 +176,16 @@ def test_families_run_at_once_as_memory_allows(
     child: Child, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, rounds = run_here(child, monkeypatch, families(child, 64 << 30))
-    assert rounds == [["context"], ["vit", "resnet", *NUMERICS, "exercises"]]
+    assert rounds == [["context"], ["vit", "resnet", "numerics", "exercises"]]
     _, rounds = run_here(child, monkeypatch, families(child, 7 << 30))
-    assert rounds == [["context"], ["vit", "resnet"], [*NUMERICS[:2]], ["numerics", "exercises"]]
+    assert rounds == [["context"], ["vit", "resnet"], ["numerics", "exercises"]]
 
 
 def test_a_family_that_does_not_fit_has_failed(
     child: Child, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found, rounds = run_here(child, monkeypatch, families(child, (5 << 30) // 2))
-    assert rounds == [["context"], *([name] for name in NUMERICS), ["exercises"]]
+    assert rounds == [["context"], ["numerics"], ["exercises"]]
     # Not `not_run`: what does not fit was wanted, and a verdict without it is incomplete.
     assert found["resnet.fp32.tensors"]["status"] == "failed"
     assert "may have 2684354560" in found["resnet.fp32.tensors"]["reason"]
@@ -223,7 +222,7 @@ def test_the_request_can_bound_the_memory_of_a_child(
 ) -> None:
     answers = families(child, 64 << 30)
     _, rounds = run_here(child, monkeypatch, answers, memory_limit_bytes=(5 << 30) // 2)
-    assert rounds == [["context"], [*NUMERICS, "exercises"]]
+    assert rounds == [["context"], ["numerics", "exercises"]]
 
 
 def test_without_a_context_families_run_one_at_a_time(
@@ -231,7 +230,7 @@ def test_without_a_context_families_run_one_at_a_time(
 ) -> None:
     lost = ended(child, "crashed", reason="SIGSEGV")
     found, rounds = run_here(child, monkeypatch, families(child, 0, context=lost))
-    assert rounds[1:] == [[name] for name in ("vit", "resnet", *NUMERICS, "exercises")]
+    assert rounds[1:] == [[name] for name in ("vit", "resnet", "numerics", "exercises")]
     assert "SIGSEGV" in found["context.memory"]["reason"]
 
 
