@@ -400,7 +400,7 @@ def test_a_rank_takes_the_gpu_of_its_number(  # noqa: PLR0913, PLR0917 (a table'
     monkeypatch.setitem(sys.modules, "torch", cuda_torch())
     monkeypatch.setattr(main, "device_facts", lambda *_: facts)
     monkeypatch.setattr(main, "usable", lambda _: count > 0)
-    looked = main.look_at_device({"device": asked, "report": False}, Sink())
+    looked = main.look_at_device({"device": asked, "report": False, "test": True}, Sink())
     assert unusable in looked["unusable"]
     found = main._measured(looked["asked"], looked["unusable"], promised=looked["promised"])
     assert found == device

@@ -74,6 +74,22 @@ def sleeps(args: dict[str, Any], _emit: Any) -> int:
     return os.getpid()
 
 
+class Staying:
+    """A standard output that a child does not get past until a pipe is closed."""
+
+    def __init__(self, pipe: int) -> None:
+        self._pipe = pipe
+
+    def flush(self) -> None:
+        os.read(self._pipe, 1)
+
+
+def tells_and_stays(args: dict[str, Any], _emit: Any) -> int:
+    os.close(args["write_end"])
+    sys.stdout = Staying(args["read_end"])
+    return os.getpid()
+
+
 def gives_nonsense(_args: dict[str, Any], _emit: Any) -> object:
     return object()
 
@@ -204,6 +220,37 @@ def test_a_job_cannot_write_to_its_parents_line(child_module: Child, recorder: R
     assert recorder.events() == []
 
 
+def test_a_result_can_be_had_before_its_process_has_ended(
+    child_module: Child, recorder: Recorder
+) -> None:
+    fork = child_module("fork")
+    read_end, write_end = os.pipe()
+    args = {"read_end": read_end, "write_end": write_end}
+    jobs = [fork.Job("told", tells_and_stays, args, 30.0), fork.Job("dead", crashes, {}, 30.0)]
+    told, dead = fork.run_jobs(jobs, recorder.emit, {}, 2, until_told=True)
+    assert (told.ok, dead.status) == (True, "crashed")
+    assert os.waitpid(told.value, os.WNOHANG) == (0, 0)  # still there
+    os.close(write_end)
+    fork.see_off()
+    with pytest.raises(ChildProcessError):
+        os.waitpid(told.value, os.WNOHANG)
+    os.close(read_end)
+
+
+def test_a_process_that_never_leaves_is_ended(
+    child_module: Child, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fork = child_module("fork")
+    monkeypatch.setattr(fork, "LEAVING_LIMIT_S", 0.05)
+    read_end, write_end = os.pipe()
+    job = fork.Job("told", tells_and_stays, {"read_end": read_end, "write_end": write_end}, 30.0)
+    (told,) = fork.run_jobs([job], recorder.emit, {}, until_told=True)
+    fork.see_off()
+    assert os.waitpid(told.value, 0) == (told.value, signal.SIGKILL)
+    os.close(write_end)
+    os.close(read_end)
+
+
 def test_no_jobs(child_module: Child, recorder: Recorder) -> None:
     assert child_module("fork").run_jobs([], recorder.emit, {}) == []
 
@@ -236,7 +283,7 @@ def wait(args, emit):
     emit.stage("waiting")
     time.sleep(600)
 
-def run(request, emit, beside=()):
+def run(request, emit, beside=(), context=None):
     if request["suite"] == "none":
         raise ValueError("there is no suite 'none'")
     if request["suite"] == "clock":

@@ -7,8 +7,9 @@ from typing import Any, Callable, Dict, List, Optional
 
 from . import context, torch_api
 from .exercises import probes as exercise_probes
-from .membership import Probe
+from .membership import SUITES, Probe
 from .place import Place, Unmet
+from .protocol import Kept
 from .repeats import judge
 
 #: Device memory that a child may need with its context; FINGERPRINT.md: at most 3 GB a child.
@@ -43,6 +44,20 @@ def measure_family(args: Dict[str, Any], emit: Any) -> Dict[str, Any]:
     import torch
 
     return Family(Place(torch, torch_api, args["device"]), args, emit).measure()
+
+
+def measure_context(device: str, emit: Any) -> Optional[Dict[str, Any]]:
+    """Measure the family `context` in a process that has a context already.
+
+    Returns its `facts` and its `events`, which are for later: nobody knows yet which suite it is.
+    None where the device gave no answer.
+    """
+    kept = Kept()
+    probes = [list(probe) for probe in SUITES["quick"].probes["cuda"] if probe.family == "context"]
+    args = {"family": "context", "device": device, "seed": 0, "probes": probes}
+    emit.stage("context: start")
+    facts = torch_api.attempt(lambda: measure_family(args, kept))
+    return None if isinstance(facts, torch_api.Missing) else {"facts": facts, "events": kept.events}
 
 
 class Family:

@@ -6,23 +6,10 @@ process may have used the device before.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict
 
 from .challenge import SEED
-
-
-class Kept:
-    """Takes the events that would go to a parent."""
-
-    def __init__(self) -> None:
-        self.events: List[Dict[str, Any]] = []
-
-    def __call__(self, event: str, **fields: Any) -> None:
-        """Keep an event."""
-        self.events.append(dict({"event": event}, **fields))
-
-    def stage(self, name: str) -> None:
-        """Take no notice of a stage."""
+from .protocol import Kept
 
 
 def measure_here(step: Callable[[], Any], device: str) -> Dict[str, Any]:

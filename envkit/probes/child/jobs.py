@@ -55,6 +55,11 @@ class Result(object):
         """Whether there is a value."""
         return self.status == "finished"
 
+    @property
+    def has_told(self) -> bool:
+        """Whether the job itself said how it ended."""
+        return self.status in ("finished", "raised")
+
     def emit_error(self, emit: Emitter, stage: str) -> None:
         """Report a job without a value as an `error` event, at the last stage it announced."""
         error = self.error or {"type": self.status, "message": self.reason, "traceback_tail": ""}
@@ -84,7 +89,7 @@ def take_line(line: bytes, result: Result, emit: Emitter) -> None:
 
 def set_ending(result: Result, code: int) -> None:
     """Set the status of a job from its exit code (negative: signal) unless it told it itself."""
-    if result.status in ("finished", "raised"):
+    if result.has_told:
         return
     if code < 0:
         result.status = "crashed"

@@ -17,7 +17,7 @@ from typing import Any, Optional
 
 from .device_facts import comparability_key, device_facts, usable
 from .flags import FlagRefused, set_flags
-from .fork import Job, can_fork, end_forks_on_sigterm, run_jobs
+from .fork import Job, can_fork, end_forks_on_sigterm, run_jobs, see_off
 from .jobs import tell_result
 from .mapped_libraries import mapped_libraries
 from .protocol import Emitter
@@ -41,6 +41,7 @@ def main(request: "dict[str, Any]", answers: int) -> None:
         _answer(request, emit)
     except BaseException as error:  # noqa: BLE001  (the boundary: SystemExit of the target's code too)
         emit.error(emit.last_stage, error)
+    see_off()
     for stream in (sys.stdout, sys.stderr):
         attempt(stream.flush)
     emit("done")
@@ -65,7 +66,7 @@ def _answer(request: "dict[str, Any]", emit: Emitter) -> None:
             _answer_sub(request["sub"], emit)
         return
     tasks = request["tasks"]
-    device = _look(torch, request, emit, deadline)
+    device, context = _look(torch, request, emit, deadline)
     if "strategies" in tasks and device and flags_are_set:
         strategies = importlib.import_module("_envkit_child.strategies.run")
         strategies.run(request, emit, device)
@@ -76,7 +77,7 @@ def _answer(request: "dict[str, Any]", emit: Emitter) -> None:
         beside = [_self_test(device, deadline)] if "facts" in tasks else []
         left_s = max(1.0, deadline - time.monotonic())
         wanted = dict(request, device=device, suite=name, time_limit_s=left_s)
-        suite.run(wanted, emit, beside)
+        suite.run(wanted, emit, beside, context)
 
 
 def look_at_build(_args: "dict[str, Any]", emit: Emitter) -> None:
@@ -115,15 +116,17 @@ def _answer_sub(sub: "dict[str, Any]", emit: Emitter) -> None:
     tell_result(function, sub["args"], emit)
 
 
-def _look(torch: Any, request: "dict[str, Any]", emit: Emitter, deadline: float) -> "Optional[str]":
+def _look(
+    torch: Any, request: "dict[str, Any]", emit: Emitter, deadline: float
+) -> "tuple[Optional[str], Optional[dict[str, Any]]]":
     """Learn in children what the build is and whether CUDA works; both at the same time.
 
-    Returns the device to measure, None if there is none.
+    Returns the device to measure (None if there is none) and what `measure_context` found there.
     """
     asked = request.get("device") or "auto"
     report = "facts" in request["tasks"]
     if not report and (asked == "cpu" or not is_cuda_build(torch)):
-        return _concrete(asked, CPU_BUILD, emit, promised=False)
+        return _concrete(asked, CPU_BUILD, emit, promised=False), None
     limit_s = max(1.0, min(DEVICE_LIMIT_S, deadline - time.monotonic()))
     args = {"device": asked, "report": report, "test": "fingerprint" not in request["tasks"]}
     jobs = [Job("device", look_at_device, args, limit_s)]
@@ -131,20 +134,21 @@ def _look(torch: Any, request: "dict[str, Any]", emit: Emitter, deadline: float)
         jobs.append(Job("build", look_at_build, {}, limit_s))
     elif report:
         look_at_build({}, emit)
-    looked, *others = run_jobs(jobs, emit, request, at_once=2)
+    looked, *others = run_jobs(jobs, emit, request, at_once=2, until_told=True)
     for build in others:
         if not build.ok:
             build.emit_error(emit, "build_facts")
     if looked.ok:
         asked = looked.value["asked"]
-        return _concrete(asked, looked.value["unusable"], emit, promised=looked.value["promised"])
+        device = _concrete(asked, looked.value["unusable"], emit, promised=looked.value["promised"])
+        return device, looked.value["context"]
     looked.emit_error(emit, "cuda_init")
     reason = "the child that looked at it ended early: {} in stage {}".format(
         looked.reason, looked.stage or "start"
     )
     if report:
         emit("facts", family="torch", values=_unknown(reason))
-    return _concrete(asked, reason, emit, promised=True)
+    return _concrete(asked, reason, emit, promised=True), None
 
 
 def _unknown(reason: str) -> "dict[str, Any]":
@@ -185,7 +189,8 @@ def look_at_device(args: "dict[str, Any]", emit: Emitter) -> "dict[str, Any]":
     """Job: CUDA facts and key; where no suite follows, a brief self-test and the libraries too.
 
     Returns `asked` (the device asked for, `auto` where a rank sees only one), `unusable` (why it
-    cannot be used, empty if it can) and `promised` (torch says that CUDA is available).
+    cannot be used, empty if it can), `promised` (torch says that CUDA is available) and `context`
+    (where a suite follows on a GPU: see `measure_context`).
     """
     import torch
 
@@ -194,16 +199,19 @@ def look_at_device(args: "dict[str, Any]", emit: Emitter) -> "dict[str, Any]":
     if _is_auto(asked) and facts["device_count"] == 1:
         asked = "auto"  # the launcher shows each rank its own GPU only
     unusable = _why_unusable(asked, facts)
-    answer = {"asked": asked, "unusable": unusable, "promised": facts["cuda_available"] is True}
-    if not args["report"]:
-        return answer
-    emit("facts", family="torch", values=facts)
-    device = _measured(asked, unusable, promised=answer["promised"])
-    if device:
-        emit("key", values=comparability_key(torch, facts, device))
-    if args["test"] or not device:
-        test_device({"device": device, "brief": True}, emit)
-    return answer
+    promised = facts["cuda_available"] is True
+    device = _measured(asked, unusable, promised=promised)
+    if args["report"]:
+        emit("facts", family="torch", values=facts)
+        if device:
+            emit("key", values=comparability_key(torch, facts, device))
+        if args["test"] or not device:
+            test_device({"device": device, "brief": True}, emit)
+    # Here there is a context already, and another child would need 0.4 s for one of its own.
+    followed = bool(device) and device.startswith("cuda") and not args["test"]
+    families = importlib.import_module("_envkit_child.families")
+    context = families.measure_context(device, emit) if followed else None
+    return {"asked": asked, "unusable": unusable, "promised": promised, "context": context}
 
 
 def _self_test(device: str, deadline: float) -> Job:
@@ -218,6 +226,10 @@ def test_device(args: "dict[str, Any]", emit: Emitter) -> None:
     device = args["device"]
     if device:
         emit.stage("self_test")
+        if not args["brief"]:
+            # Now, while other children wait for their contexts. What this raises, its test will
+            # raise again.
+            attempt(lambda: importlib.import_module("torchvision"))
         tests = run_self_tests(torch, device, brief=args["brief"])
         emit("self_test", device=device, tests=tests)
     # Only now: cuDNN and others are loaded by the first operation that needs them.

@@ -6,7 +6,7 @@ import json
 import os
 import threading
 import traceback
-from typing import Any, Optional
+from typing import Any, Dict, List, Optional
 
 #: Exit code when the parent can no longer be reached (start.py has the same).
 EXIT_NO_LINE = 74
@@ -59,6 +59,20 @@ class Emitter:
     def close(self) -> None:
         """Give up the descriptor: for a forked child, which must not write to its parent's."""
         os.close(self.descriptor)
+
+
+class Kept:
+    """Takes the events that would go to a parent."""
+
+    def __init__(self) -> None:
+        self.events: List[Dict[str, Any]] = []
+
+    def __call__(self, event: str, **fields: Any) -> None:
+        """Keep an event."""
+        self.events.append(dict({"event": event}, **fields))
+
+    def stage(self, name: str) -> None:
+        """Take no notice of a stage."""
 
 
 def described(error: BaseException) -> "dict[str, Any]":

@@ -100,11 +100,17 @@ def plan(request: Dict[str, Any]) -> Plan:
     )
 
 
-def run(request: Dict[str, Any], emit: Any, beside: Sequence[Job] = ()) -> None:
+def run(
+    request: Dict[str, Any],
+    emit: Any,
+    beside: Sequence[Job] = (),
+    context: Optional[Dict[str, Any]] = None,
+) -> None:
     """Run a suite and emit its `probe`, `confound` and `progress` events.
 
     Every probe of the plan gets exactly one event, whatever becomes of its family. The jobs
-    `beside` start with the families.
+    `beside` start with the families. `context` is what `families.measure_context` found, where
+    that was asked already.
     """
     wanted = plan(request)
     emit(
@@ -114,7 +120,7 @@ def run(request: Dict[str, Any], emit: Any, beside: Sequence[Job] = ()) -> None:
         seed=wanted.seed,
         probes=[probe.name for probe in wanted.probes],
     )
-    _Runner(wanted, request, emit).run(beside)
+    _Runner(wanted, request, emit).run(beside, context)
 
 
 class Tally:
@@ -157,11 +163,10 @@ class _Runner:
         self._deadline = time.monotonic() + 0.8 * float(request["time_limit_s"])
         self._families = wanted.families()
 
-    def run(self, beside: Sequence[Job]) -> None:
+    def run(self, beside: Sequence[Job], context: Optional[Dict[str, Any]]) -> None:
         # The context first and alone: it tells how much memory there is to share out, and what is
         # used outside the allocator can only be seen while none of the others runs.
-        results = self._measure(["context"], 1)
-        free = results[0].value.get("free_bytes") if results and results[0].ok else None
+        free = (self._context() if context is None else self._known(context)).get("free_bytes")
         families = [name for name in _ORDER if name in self._families]
         if self._plan.kind == "cuda":
             families = [name for name in families if self._fits(name, free)]
@@ -173,6 +178,20 @@ class _Runner:
         self._measure(spread, 1)
         # The user's own step alone and last: nobody knows what it takes.
         self._measure([CALL], 1)
+
+    def _context(self) -> Dict[str, Any]:
+        for result in self._measure(["context"], 1):
+            if result.ok:
+                facts: Dict[str, Any] = result.value
+                return facts
+        return {}
+
+    def _known(self, context: Dict[str, Any]) -> Dict[str, Any]:
+        """Report what was found before the suite began, as far as it is wanted."""
+        for event in context["events"] if "context" in self._families else ():
+            self._tally(**event)
+        facts: Dict[str, Any] = context["facts"]
+        return facts
 
     def _fits(self, family: str, free: Optional[int]) -> bool:
         """Whether a family has the memory that it may need; if not, its probes are reported."""

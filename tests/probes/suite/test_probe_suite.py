@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -132,6 +132,7 @@ def run_here(
     child: Child,
     monkeypatch: pytest.MonkeyPatch,
     answers: dict[str, Any],
+    context: Any = None,
     **wanted: Any,
 ) -> tuple[dict[str, Event], list[list[str]]]:
     """Run the quick suite of a GPU with children that end as told; return rounds too."""
@@ -146,7 +147,7 @@ def run_here(
     monkeypatch.setattr(suite, "run_jobs", run_jobs)
     emit = Emit()
     request = {"suite": "quick", "device": "cuda:0", "time_limit_s": 60.0, **wanted}
-    suite.run(request, emit)
+    suite.run(request, emit, context=context)
     return probes(emit.events), rounds
 
 
@@ -205,6 +206,45 @@ def test_what_may_be_missing_and_does_not_fit_is_not_run(
     assert "needs up to 10000000000 bytes" in found["large.vit.tensors"]["reason"]
     assert rounds[-3][-1] == "compiled"
     assert rounds[-2:] == [[name] for name in spread]  # alone: they use every GPU
+
+
+def test_a_context_that_is_known_is_not_measured_again(
+    child: Child, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    families_ = child("families")
+
+    def measure(_place: Any, _group: str, _seed: int, report: Any) -> dict[str, int]:
+        report(runs=[{"free_bytes": 7 << 30}] * 2)
+        return {"free_bytes": 7 << 30}
+
+    place = SimpleNamespace(start=lambda: None, clean=lambda: None)
+    monkeypatch.setattr(families_, "Place", lambda *_: place)
+    monkeypatch.setattr(families_.context, "measure", measure)
+    monkeypatch.setattr(families_.context, "confounds", lambda _: [{"kind": "profiler"}])
+    context = families_.measure_context("cuda:0", Emit())
+    context = json.loads(json.dumps(context))  # it comes from another process
+
+    answers = families(child, 64 << 30)
+    found, rounds = run_here(child, monkeypatch, answers, context=context)
+    assert rounds == [["vit", "resnet"], ["numerics", "exercises"]]
+    assert found["context.memory"]["values"] == {"free_bytes": 7 << 30}
+    assert len(found) == len(child("membership").SUITES["quick"].probes["cuda"])
+    # Where the context was not asked for, what is known of it shares out the memory all the same.
+    wanted = ["vit.bf16.tensors", "numerics.conv2d"]
+    found, rounds = run_here(child, monkeypatch, answers, context=context, probes=wanted)
+    assert (sorted(found), rounds) == (sorted(wanted), [["vit", "numerics"]])
+
+
+def test_a_device_without_an_answer_leaves_the_context_to_the_suite(
+    child: Child, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        message = "out of memory"
+        raise RuntimeError(message)
+
+    families_ = child("families")
+    monkeypatch.setattr(families_, "Place", lambda *_: SimpleNamespace(start=refuse))
+    assert families_.measure_context("cuda:0", Emit()) is None
 
 
 def test_the_user_s_step_comes_last_and_alone(
