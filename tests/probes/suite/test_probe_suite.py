@@ -208,6 +208,23 @@ def test_what_may_be_missing_and_does_not_fit_is_not_run(
     assert rounds[-2:] == [[name] for name in spread]  # alone: they use every GPU
 
 
+def test_only_the_user_s_step_is_measured_where_the_child_was_started(
+    child: Child, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    # What is compiled while it runs has the folder in it: a new folder finds nothing in a cache.
+    suite, fork = child("suite"), child("fork")
+    monkeypatch.setattr(suite, "measure_family", lambda _args, _emit: str(Path.cwd()))
+    monkeypatch.chdir(tmp_path)
+    request = {"suite": "quick", "device": "cpu", "time_limit_s": 60.0}
+    plan = suite.plan(dict(request, call={"target": "train:step", "folder": str(tmp_path)}))
+    jobs = [suite._Runner(plan, request, Emit())._job(name, 60.0) for name in plan.families()]
+    ended = fork.run_jobs(jobs, Emit(), {})
+    folders = {job.name: result.value for job, result in zip(jobs, ended, strict=True)}
+    assert folders.pop("call") == str(tmp_path)
+    assert set(folders.values()) == {Path.cwd().anchor}
+    assert str(Path.cwd()) == str(tmp_path)
+
+
 def test_a_context_that_is_known_is_not_measured_again(
     child: Child, monkeypatch: pytest.MonkeyPatch
 ) -> None:
