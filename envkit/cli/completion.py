@@ -24,6 +24,20 @@ envkit completion fish > ~/.config/fish/completions/envkit.fish"""
 class _FilesToo(ShellComplete):
     """Completes what envkit knows, and the names of files where it knows nothing better."""
 
+    def get_completion_args(self) -> tuple[list[str], str]:
+        """Return the words before the cursor and the one at it.
+
+        Raises:
+            Exit: the shell's variables say neither; quietly, since the line is still being typed.
+
+        """
+        try:
+            args, incomplete = super().get_completion_args()
+            incomplete.encode()  # it goes back to the shell
+        except (KeyError, ValueError):  # one is not there, not a number, or not text
+            raise click.exceptions.Exit(1) from None
+        return args, incomplete
+
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
         """Return click's answers, or ask the shell for files."""
         found = super().get_completions(args, incomplete)

@@ -14,8 +14,10 @@ from envkit.cli.written import of_outcome, write_document
 from envkit.render.lint_text import render_lint
 from envkit.render.outcome import Outcome
 from envkit.render.style import Style
+from envkit.specs.resolve import files_of
 from envkit.workflows.config import current_folder, read_configuration
 from envkit.workflows.lint import exit_code, lint_specs, without_locks
+from envkit.workflows.save import keep_inputs
 
 EXAMPLES = """\
 envkit lint environment.yml
@@ -41,6 +43,7 @@ def command(**options: Any) -> int:
     SPEC is a path, or the name of a spec that comes with envkit, with or without a version.
     """
     terminal = Terminal.of(options)
+    keep_inputs(options["output"], files_of(options["specs"]))
     configuration = read_configuration(current_folder(), os.environ)
     today = dt.datetime.now(tz=dt.timezone.utc).date()
     specs, locks = without_locks(options["specs"])

@@ -16,8 +16,10 @@ from envkit.errors import UsageError
 from envkit.render.lock_text import render_lock
 from envkit.render.outcome import Outcome
 from envkit.render.style import Style
+from envkit.specs.resolve import files_of
 from envkit.workflows.lock import LockRequest, exit_code, lock
 from envkit.workflows.lock_update import update
+from envkit.workflows.save import keep_inputs
 
 EXAMPLES = """\
 envkit lock environment.yml              with the conda found, or without one
@@ -73,6 +75,7 @@ def command(**options: Any) -> int:
         mirror=options["mirror"],
         platforms=options["platforms"],
     )
+    keep_inputs(options["output"], files_of(request.specs))
     with progress(shown=terminal.progress_on(), ascii_only=not style_of(terminal).unicode) as tell:
         work = update if options["update"] else lock
         document = work(request, os.environ, tell)

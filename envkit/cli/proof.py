@@ -89,8 +89,11 @@ def check_command(**options: Any) -> int:
     from envkit.cli.written import write_document  # noqa: PLC0415
     from envkit.render.proof_text import render_proof  # noqa: PLC0415 (rich)
     from envkit.workflows.proof import CheckRequest, check  # noqa: PLC0415
+    from envkit.workflows.save import keep_inputs  # noqa: PLC0415
 
     names = CheckRequest.__struct_fields__
-    proof = check(CheckRequest(**{name: options[name] for name in names}), os.environ)
+    request = CheckRequest(**{name: options[name] for name in names})
+    keep_inputs(options["output"], (request.report, request.signature_file, request.signers))
+    proof = check(request, os.environ)
     write_document(proof, lambda style: render_proof(proof, style), options, Terminal.of(options))
     return proof.exit_code

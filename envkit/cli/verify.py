@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,7 +23,7 @@ from envkit.render.outcome import Outcome
 from envkit.render.style import Style
 from envkit.workflows.config import Configuration, current_folder, read_configuration
 from envkit.workflows.request import request_from
-from envkit.workflows.save import choose_destination, names_folder, save_report
+from envkit.workflows.save import choose_destination, keep_inputs, names_folder, save_report
 
 if TYPE_CHECKING:
     from envkit.model.facts import Rank
@@ -63,7 +65,7 @@ def command(**options: Any) -> int:
     if options["output"] is not None and rank is None:
         # A file is the machine's report alone; in a folder each further device has one too.
         for one in reports if names_folder(options["output"]) else reports[:1]:
-            destination = choose_destination(options["output"], one.label)
+            destination = choose_destination(options["output"], one.label, inputs=_inputs(options))
             save_report(one, render_json(one), destination)
     if rank is None or rank.rank == 0 or options["output"] is None:
         formats = _formats(report, saved=options["from_"] is not None)
@@ -85,12 +87,13 @@ def _live(
     if rank is not None and request.device.value == "all":
         message = "Each rank of a job checks its own device, and --device all checks every one."
         raise UsageError(message, next_step="Leave it out, or run envkit outside of the job.")
-    meeting = None if rank is None else _meeting(rank, request, options["output"])
+    meeting = None if rank is None else _meeting(rank, request, options)
     if rank is not None:
         label = label_of(request.label, f"rank-{rank.rank}")
         request = msgspec.structs.replace(request, label=label)
     if options["output"] is not None and meeting is None:
-        choose_destination(options["output"], request.label)  # before minutes of work, not after
+        # Before minutes of work, not after.
+        choose_destination(options["output"], request.label, inputs=_inputs(options))
     named = {option: options[option] for option in ("name", "prefix", "python")}
     readers = live_readers(os.environ, timeout_s=request.timeout_s, **named)
     with progress(shown=terminal.progress_on(), ascii_only=not style_of(terminal).unicode) as tell:
@@ -98,16 +101,35 @@ def _live(
     return reports if meeting is None else (meeting.settle(reports[0]),)
 
 
-def _meeting(rank: Rank, request: VerifyRequest, output: str | None) -> Meeting | None:
+def _meeting(rank: Rank, request: VerifyRequest, options: dict[str, Any]) -> Meeting | None:
     """Return where the ranks of a job meet; None without `-o`: then each speaks for itself."""
     from envkit.workflows.ranks import Meeting  # noqa: PLC0415
 
+    output = options["output"]
     if output is None:
         return None
     if not names_folder(output):
         message = f"-o {output}: {rank.world} ranks cannot all write the same file."
         raise UsageError(message, next_step="Name a folder, with / at its end: -o ranks/")
-    return Meeting(rank, output, label=request.label, limit_s=request.timeout_s)
+    return Meeting(
+        rank,
+        output,
+        label=request.label,
+        limit_s=request.timeout_s,
+        inputs=tuple(_inputs(options)),
+    )
+
+
+def _inputs(options: dict[str, Any]) -> Iterator[Path | str]:
+    """Yield the files that the options name, over which no report may be written."""
+    from envkit.specs.resolve import files_of  # noqa: PLC0415 (only with -o)
+    from envkit.workflows.baselines import path_of  # noqa: PLC0415
+
+    yield from filter(None, (options["from_"], options["lock"]))
+    if options["spec"] is not None:
+        yield from files_of([options["spec"]])
+    if options["against"] is not None:
+        yield path_of(options["against"])
 
 
 def _recorded(options: dict[str, Any], configuration: Configuration) -> Report:
@@ -117,6 +139,7 @@ def _recorded(options: dict[str, Any], configuration: Configuration) -> Report:
     if given:
         message = f"--from judges what was recorded; {', '.join(given)} cannot change that."
         raise UsageError(message, next_step="Leave it out, or leave out --from.")
+    keep_inputs(options["output"], _inputs(options))
     return judge_file(options["from_"], request_from(options, configuration))
 
 

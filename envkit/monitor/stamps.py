@@ -16,6 +16,7 @@ from envkit.model.documents import Stamp
 from envkit.model.fingerprint import DIGEST_LAYERS, Fingerprint, Key
 from envkit.model.report import Report
 from envkit.render.escape import printable
+from envkit.render.fingerprint_rows import short_said
 from envkit.workflows.fingerprint import must_hold
 from envkit.workflows.input_bytes import read_input
 
@@ -178,12 +179,10 @@ def _suite(one: Stamp) -> str:
 def _text(
     there: Stamp, here: Stamp, layers: Mapping[str, Agreement], differences: tuple[str, ...]
 ) -> str:
-    made = printable(
-        f"Made under mem {there.short.mem or 'unknown'}, num {there.short.num or 'unknown'}"
-    )
+    made = printable(f"Made under {short_said(there.short.mem, there.short.num)}")
     if all(answer == "same" for answer in layers.values()):
         return f"{made}, as here."
-    ours = f"here mem {here.short.mem or 'unknown'}, num {here.short.num or 'unknown'}"
+    ours = f"here {short_said(here.short.mem, here.short.num)}"
     by_answer = {
         answer.replace("_", " "): [name for name, found in layers.items() if found == answer]
         for answer in ("different", "not_comparable")

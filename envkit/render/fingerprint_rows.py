@@ -26,10 +26,14 @@ def title(fingerprint: Fingerprint) -> str:
     return f"{said}, {key.threads} thread{'' if key.threads == 1 else 's'}"
 
 
+def short_said(mem: str | None, num: str | None) -> str:
+    """Say the short digests, in the same words wherever two people may compare them."""
+    return f"mem {mem or 'none'}, num {num or 'none'}"
+
+
 def rows(fingerprint: Fingerprint) -> Iterator[tuple[str, str]]:
     """Return the short digests and what became of every layer."""
-    short = fingerprint.short
-    yield "short", f"mem {short.mem or 'none'}, num {short.num or 'none'}"
+    yield "short", short_said(fingerprint.short.mem, fingerprint.short.num)
     for layer, said in layers(fingerprint):
         probes: dict[str, ProbeResult] = getattr(fingerprint.layers, layer)
         digest = fingerprint.digests.get(layer)

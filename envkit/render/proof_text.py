@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from envkit.model.proof import Proof
+from envkit.render.fingerprint_rows import short_said
 from envkit.render.page import Page
 from envkit.render.style import Style
 
@@ -49,5 +50,5 @@ def _rows(proof: Proof) -> Iterator[tuple[str, str]]:
     if report is not None:
         yield "report", f"{report.label or 'no label'}, {report.created}, {report.verdict}"
         if report.device is not None:
-            short = f"mem {report.mem or 'none'}, num {report.num or 'none'}"
+            short = short_said(report.mem, report.num)
             yield "measured", f"{report.suite} on {report.device}, {short}"

@@ -7,6 +7,7 @@ from typing import Final
 
 from envkit.model.facts import GpuFacts, Sibling
 from envkit.model.observed import Known
+from envkit.render.fingerprint_rows import short_said
 
 TITLE: Final = "Devices side by side"
 _OUTCOMES: Final = {"agrees": "agrees", "differs": "DIFFERS", "incomplete": "not comparable"}
@@ -26,5 +27,5 @@ def _row(one: Sibling) -> str:
     if one.layers:
         said[-1] += f" in {', '.join(one.layers)}"
     if one.mem or one.num:
-        said.append(f"mem {one.mem or 'none'}, num {one.num or 'none'}")
+        said.append(short_said(one.mem, one.num))
     return "; ".join([*said, one.reason] if one.reason else said)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -11,7 +12,7 @@ import msgspec
 
 from envkit.errors import InputError, UsageError
 from envkit.specs import folders
-from envkit.specs.registry import Entry, Registry, is_registry, read_registry
+from envkit.specs.registry import REGISTRY_FILE, Entry, Registry, is_registry, read_registry
 
 _REFERENCE: Final = re.compile(r"(?P<name>[a-z0-9][a-z0-9\-]*)(?:@(?P<version>[^@/\\]*))?")
 
@@ -62,6 +63,23 @@ def resolve_spec(asked: str, *, registry: Registry | None = None) -> ResolvedSpe
         versions = dict.fromkeys((*shipped.versions(name), shipped.specs[name].version))
         raise _not_registered(asked, [f"{name}@{one}" for one in versions])
     return _registered(read_registry(shipped.archived(name, version)), name, asked)
+
+
+def files_of(asked: Iterable[str]) -> Iterator[Path]:
+    """Yield every file that SPECs stand for: specs, their locks there or to be, registries.
+
+    What cannot be found is left out: whoever reads it says so.
+    """
+    for one in asked:
+        beside = spec_beside(Path(one)) if is_lock_name(one) else None
+        yield Path(one)
+        try:
+            found = resolve_spec(one if beside is None else str(beside))
+        except (InputError, UsageError):
+            continue
+        yield from (found.path, found.lock_path)
+        if found.registry is not None:
+            yield found.registry.folder / REGISTRY_FILE
 
 
 def is_lock_name(path: str) -> bool:

@@ -92,7 +92,7 @@ def _read(name: str) -> Side:
     from envkit.workflows.fingerprint import must_hold  # noqa: PLC0415
     from envkit.workflows.input_bytes import read_input  # noqa: PLC0415
 
-    path = _path(name)
+    path = path_of(name)
     step = _STEP.format(", ".join(names()))
     side = recognise(read_input(str(path), step), name, label=path.name)
     if side.fingerprint is None:
@@ -102,8 +102,13 @@ def _read(name: str) -> Side:
     return msgspec.structs.replace(side, label=path.stem)
 
 
-def _path(name: str) -> Path:
-    """Return the file of a baseline's name, else the name as a path."""
+def path_of(name: str) -> Path:
+    """Return the file of a baseline's name, else the name as a path.
+
+    Raises:
+        InputError: it is neither.
+
+    """
     known = names()
     if name in known and not Path(name).is_file():
         return baselines() / f"{name}.json"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -16,8 +17,9 @@ from envkit.workflows.image_folder import write_image_folder
 from envkit.workflows.image_options import ImageOptions
 from envkit.workflows.image_plan import choose_platform, plan_image
 from envkit.workflows.input_bytes import read_input
-from envkit.workflows.locked_spec import read_locked_spec, refuse_pip_packages
+from envkit.workflows.locked_spec import LockedSpec, read_locked_spec, refuse_pip_packages
 from envkit.workflows.own_wheel import given_wheel, packed_wheel
+from envkit.workflows.save import keep_inputs
 
 
 class ImageRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +51,7 @@ def write_image(request: ImageRequest) -> Image:
     plan = plan_image(source, platform, request.options)
     wheel = packed_wheel() if request.wheel is None else given_wheel(request.wheel)
     texts = render_folder(plan, wheel=wheel.name, wheel_sha256=wheel.sha256)
+    _keep_inputs(request, source, (*texts, IMAGE_FILE))
     files = {name: text.encode() for name, text in texts.items()}
     files[f"wheels/{wheel.name}"] = wheel.content
     files["spec/conda-lock.yml"] = source.content
@@ -68,6 +71,14 @@ def write_image(request: ImageRequest) -> Image:
     files[IMAGE_FILE] = codec.encode(image)
     write_image_folder(request.folder, files, force=request.force)
     return image
+
+
+def _keep_inputs(request: ImageRequest, source: LockedSpec, made: Iterable[str]) -> None:
+    """Keep what is read from what is made; its copies in the folder have its own bytes."""
+    read = [source.path, *([] if source.resolved is None else [source.resolved.path])]
+    read += [] if request.wheel is None else [request.wheel]
+    for name in made:
+        keep_inputs(str(request.folder / name), read)
 
 
 def _digests(files: dict[str, bytes]) -> dict[str, str]:

@@ -56,6 +56,11 @@ class CheckRequest(msgspec.Struct, frozen=True, kw_only=True):
     max_age: str | None = None
     """`24h`; None: the default, where the challenge says how old it is."""
 
+    @property
+    def signature_file(self) -> str:
+        """Return where the signature is: as named, else beside the report."""
+        return self.signature or self.report + ENDING
+
 
 def sign(report: str, key: str, output: str | None, environ: Mapping[str, str]) -> Signed:
     """Sign the bytes of a report's file; the signature is a file beside it.
@@ -65,14 +70,14 @@ def sign(report: str, key: str, output: str | None, environ: Mapping[str, str]) 
         InputError: it is no report that holds, or the key cannot be used.
 
     """
-    keep_inputs(output, (report, key, f"{key}.pub", key.removesuffix(".pub")))
+    path = Path(output or report + ENDING)
+    keep_inputs(str(path), (report, key, f"{key}.pub", key.removesuffix(".pub")))
     content = _read(report, _REPORT)
     _report_of(content, report)
     if not os.path.isfile(key):  # noqa: PTH113 (a folder that may not be read raises in Path)
         message = f"{key} cannot be read: there is no such file."
         raise InputError(message, next_step="`ssh-keygen -t ed25519 -f KEY` makes one.")
     keygen = SshKeygen(environ)
-    path = Path(output or report + ENDING)
     signature = keygen.sign(content, Path(key))
     with tempfile.TemporaryDirectory() as folder:  # what -o names may be a pipe
         held = Path(folder, "signature")
@@ -95,7 +100,7 @@ def check(
     """
     challenge = _challenge(request)
     content = _read(request.report, _REPORT)
-    name = request.signature or request.report + ENDING
+    name = request.signature_file
     signature = _read(name, "`envkit proof sign` makes it.")
     namespace = _namespace(signature, Path(name))
     signers = _read(request.signers, _SIGNERS)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -70,12 +70,13 @@ class Meeting:
         *,
         label: str | None,
         limit_s: float,
+        inputs: Iterable[Path | str] = (),
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._rank = rank
         self._paths = [
-            choose_destination(folder, label_of(label, f"rank-{number}")).path
+            choose_destination(folder, label_of(label, f"rank-{number}"), inputs=inputs).path
             for number in range(rank.world)
         ]
         self._sleep, self._clock = sleep, clock

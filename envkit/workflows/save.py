@@ -39,11 +39,13 @@ class Destination(msgspec.Struct, frozen=True, kw_only=True):
     """The name was not chosen by the user: another machine's file there must stay."""
 
 
-def choose_destination(output: str, label: str | None) -> Destination:
+def choose_destination(
+    output: str, label: str | None, *, inputs: Iterable[Path | str] = ()
+) -> Destination:
     """Turn `-o` into a file: itself, or `LABEL.json` in a folder (made when it ends in `/`).
 
     Raises:
-        UsageError: it cannot be written there.
+        UsageError: it cannot be written there, or is one of the inputs.
 
     """
     if output in {"", "-"}:
@@ -54,19 +56,24 @@ def choose_destination(output: str, label: str | None) -> Destination:
     if is_folder:
         _make_folder(path)
         path = path / f"{file_stem(label or DEFAULT_LABEL)}.json"
+    keep_inputs(str(path), inputs)
     _check_writable(path)
     return Destination(path=path, guarded=is_folder and label is None)
 
 
-def keep_inputs(output: str | None, inputs: Iterable[str]) -> None:
+def keep_inputs(output: str | None, inputs: Iterable[Path | str]) -> None:
     """Refuse an `-o` that names a file which is read: it would be lost, a private key for ever.
+
+    Args:
+        output: what is to be written.
+        inputs: files, there or still to be made by the same command, and folders of reports.
 
     Raises:
         UsageError: it does, by this name or by another.
 
     """
     for name in inputs if output is not None else ():
-        if _same_file(Path(str(output)), Path(name)):
+        if name != "-" and _is_read(Path(str(output)), Path(name)):
             message = f"-o {output} would be written over {name}, which is read."
             raise UsageError(message, next_step="Choose another name with -o.")
 
@@ -112,10 +119,14 @@ def _is_folder(path: Path) -> bool:
         raise _not_writable(path, error) from error
 
 
-def _same_file(one: Path, other: Path) -> bool:
+def _is_read(output: Path, read: Path) -> bool:
     try:
-        return one.is_file() and one.samefile(other)
-    except (OSError, ValueError):  # not there, or a name with a NUL
+        if read.is_dir():
+            return output.is_file() and any(map(output.samefile, read.glob("*.json")))
+        if read.is_file():
+            return output.is_file() and output.samefile(read)
+        return not output.exists() and os.path.realpath(output) == os.path.realpath(read)
+    except (OSError, ValueError):  # went away meanwhile, or a name with a NUL
         return False
 
 

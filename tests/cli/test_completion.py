@@ -6,10 +6,14 @@ import os
 import shutil
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import pytest
+from click.shell_completion import BashComplete
 from running import environment, run_envkit
+
+import envkit.__main__ as entry
 
 BASH = """
 source "{script}"
@@ -107,3 +111,30 @@ def test_completing_loads_only_the_command_in_question(home: Path) -> None:
         cwd=home,
     )
     assert done.stdout.splitlines() == ["plain,verify", ""]
+
+
+#: What a shell could say of its line: nothing, no number, a number beyond it, no text.
+CURSORS = (None, "", "x", "1.5", "-1", "-99", "0", "99", "9" * 30, "9" * 5000, "\udcff")
+LINES = (None, "", "envkit", "envkit ver", "'envkit ", "envkit \udcff")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.parametrize("said", [*product(CURSORS, LINES)], ids=lambda said: ascii(said)[:24])
+def test_broken_variables_of_the_shell_end_quietly(
+    shell: str,
+    said: tuple[str | None, str | None],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("_ENVKIT_COMPLETE", f"{shell}_complete")
+    for name, value in zip(("COMP_CWORD", "COMP_WORDS"), said, strict=True):
+        monkeypatch.delenv(name, raising=False)
+        if value is not None:
+            monkeypatch.setenv(name, value)
+    monkeypatch.setattr(BashComplete, "_check_version", lambda: None)
+    try:
+        code = entry.main([])
+    except SystemExit as ended:  # click's way to end a completion
+        code = int(ended.code or 0)
+    assert code in {0, 1}
+    assert capsys.readouterr().err == ""

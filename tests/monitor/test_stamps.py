@@ -9,6 +9,9 @@ import torch
 
 import envkit
 from envkit.errors import InputError, UsageError
+from envkit.model.codec import decode
+from envkit.model.report import Report
+from envkit.render import fingerprint_rows
 
 BASELINE = Path(__file__).parents[2] / "baselines" / "h200-torch2.11.0.json"
 
@@ -81,6 +84,23 @@ def test_two_that_lack_a_digest_are_not_the_same(tmp_path: Path) -> None:
     found = envkit.check_stamp(envkit.stamp(report), report)
     assert found.layers["numerics"] == "not_comparable"
     assert not found.same
+
+
+@pytest.mark.parametrize("lost", [("num",), ("mem",), ("mem", "num")])
+def test_a_stamp_says_the_short_digests_in_the_words_of_a_report(
+    lost: tuple[str, ...], tmp_path: Path
+) -> None:
+    def without(report: dict[str, Any]) -> None:
+        for short in lost:
+            report["fingerprint"]["short"][short] = None
+            del report["fingerprint"]["digests"][{"num": "numerics", "mem": "allocator"}[short]]
+
+    path = changed(tmp_path, without)
+    report = decode(path.read_bytes(), Report, origin="report.json")
+    assert report.fingerprint is not None
+    row = dict(fingerprint_rows.rows(report.fingerprint))["short"]
+    said = envkit.check_stamp(envkit.stamp(path), path).text
+    assert said.startswith(f"Made under {row}; here {row} (")
 
 
 def test_a_report_of_another_torch_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
