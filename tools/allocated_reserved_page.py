@@ -9,11 +9,12 @@ reports of `envkit verify`, all of an NVIDIA H200. Every figure of the page come
 
 from __future__ import annotations
 
-import argparse
 import json
 import lzma
 from pathlib import Path
 from typing import Any, Final
+
+from generated_pages import settle
 
 from envkit.allocator.course import Course, Moment, most_reserved_at
 from envkit.allocator.prove import prove, retrace
@@ -228,18 +229,10 @@ def five_tensors() -> dict[str, int]:
     return found
 
 
-def main() -> None:
-    """Write both, or fail if they are out of date."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--write", action="store_true")
-    write = parser.parse_args().write
-    for path, text in zip((PAGE, PICTURE), page(), strict=True):
-        if write:
-            path.write_text(text, encoding="utf-8")
-        elif not path.exists() or path.read_text(encoding="utf-8") != text:
-            message = f"{path.name} is out of date: run this with --write"
-            raise SystemExit(message)
+def pages() -> dict[Path, str]:
+    """Return the page and its picture by their files."""
+    return dict(zip((PAGE, PICTURE), page(), strict=True))
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(settle(pages, __doc__))

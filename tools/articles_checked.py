@@ -9,13 +9,13 @@ of the page is written here: texts have places for them, and verdicts are drawn 
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 from pathlib import Path
 from typing import Any, Final
 
 from articles_claims import CLAIMS, Claim, Figures
+from generated_pages import settle
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 RESULT: Final = ROOT / "docs" / "data" / "articles-h200.json"
@@ -86,25 +86,22 @@ def shown(value: float, form: str) -> str:
     return forms[form]()
 
 
-def main() -> None:
-    """Write the page, or fail if it is out of date."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--write", action="store_true")
-    write = parser.parse_args().write
+def pages() -> dict[Path, str]:
+    """Return the page by its file; nothing before the claims were measured.
+
+    Raises:
+        SystemExit: the result is of a trial run.
+
+    """
     if not RESULT.exists():
         print(f"{RESULT.name}: not measured yet")
-        return
+        return {}
     result = json.loads(RESULT.read_text(encoding="utf-8"))
     if result["tiny"]:
         message = "the result is of a trial run (--tiny)"
         raise SystemExit(message)
-    text = page(result)
-    if write:
-        PAGE.write_text(text, encoding="utf-8")
-    elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text:
-        message = f"{PAGE.name} is not what the figures say: run this with --write"
-        raise SystemExit(message)
+    return {PAGE: page(result)}
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(settle(pages, __doc__))

@@ -7,13 +7,13 @@ a script writes whole have the line in the script.
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from check_docs import INDEX, ROOT, links, slug
+from generated_pages import settle
 
 #: The title, and the line that is there already.
 TOP = re.compile(r"\A# (?P<title>.+)\n+(?P<line>\[Documentation\]\(.*\n\n)?")
@@ -69,20 +69,5 @@ def stale_pages(root: Path) -> dict[Path, str]:
     return stale
 
 
-def main() -> int:
-    """Check the pages, or write them with `--write`."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--write", action="store_true", help="write the pages")
-    write: bool = parser.parse_args().write
-    stale = stale_pages(ROOT)
-    for file, text in stale.items():
-        print(file.relative_to(ROOT))
-        if write:
-            file.write_text(text, encoding="utf-8")
-    did = "written" if write else "without their line under the title; run: make docs"
-    print(f"navigation: {len(stale)} pages {did}")
-    return 1 if stale and not write else 0
-
-
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(settle(lambda: stale_pages(ROOT), __doc__))

@@ -9,10 +9,11 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from pathlib import Path
 from typing import Any, Final
+
+from generated_pages import settle
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 RESULT: Final = ROOT / "docs" / "data" / "oom-remedy-h200.json"
@@ -115,21 +116,13 @@ def _conf(conf: str) -> str:
     return f"`{conf}`" if conf else "default"
 
 
-def main() -> None:
-    """Write the page, or fail if it is out of date."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--write", action="store_true")
-    write = parser.parse_args().write
+def pages() -> dict[Path, str]:
+    """Return the page by its file; nothing before the run was measured."""
     if not RESULT.exists():
         print(f"{RESULT.name}: not measured yet")
-        return
-    text = page(json.loads(RESULT.read_text(encoding="utf-8")))
-    if write:
-        PAGE.write_text(text, encoding="utf-8")
-    elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text:
-        message = f"{PAGE.name} is not what the result says: run this with --write"
-        raise SystemExit(message)
+        return {}
+    return {PAGE: page(json.loads(RESULT.read_text(encoding="utf-8")))}
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(settle(pages, __doc__))

@@ -8,18 +8,18 @@ Without that file the pages say that nothing was measured yet.
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
-import sys
 from pathlib import Path
+
+from generated_pages import settle
 
 from envkit.model.codec import convert
 from envkit.model.strategies import Strategies
 from envkit.render.strategies_text import largest_said, table_lines
 
 ROOT = Path(__file__).parent.parent
-PAGES = ROOT / "docs" / "how-to" / "remedies"
+FOLDER = ROOT / "docs" / "how-to" / "remedies"
 FIGURES = ROOT / "docs" / "data" / "strategies-h200.json"
 BLOCK = re.compile(
     r"(<!-- measured: ([a-z0-9 -]+) -->\n)(.*?)(<!-- end of what was measured -->)", re.DOTALL
@@ -75,26 +75,13 @@ def page_with(page: str, documents: list[Strategies]) -> str:
     return BLOCK.sub(fill, page)
 
 
-def main() -> int:
-    """Check the pages, or write them with `--write`."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--write", action="store_true", help="write the pages")
-    write: bool = parser.parse_args().write
+def pages() -> dict[Path, str]:
+    """Return the text of every page by its file."""
     documents = read_figures(FIGURES)
-    pages = [page for page in sorted(PAGES.glob("*.md")) if page.name != "index.md"]
-    stale = []
-    for page in pages:
-        old = page.read_text(encoding="utf-8")
-        new = page_with(old, documents)
-        if write:
-            page.write_text(new, encoding="utf-8")
-        elif new != old:
-            stale.append(page.name)
-    print(f"remedy pages: {len(pages)} pages, {len(documents)} workloads measured")
-    if stale:
-        print(f"not up to date: {', '.join(stale)}; run with --write", file=sys.stderr)
-    return 1 if stale else 0
+    print(f"{len(documents)} workloads measured")
+    files = [file for file in sorted(FOLDER.glob("*.md")) if file.name != "index.md"]
+    return {file: page_with(file.read_text(encoding="utf-8"), documents) for file in files}
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(settle(pages, __doc__))

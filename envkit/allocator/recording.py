@@ -27,6 +27,9 @@ _ACTIONS: Final = {**ACTIONS, "oom": OOM}
 #: Events of all devices together that are read; each takes some hundred bytes of memory here.
 MAX_EVENTS: Final = 20_000_000
 MAX_BLOCKS: Final = 5_000_000
+#: The shortest block that can be written, in a pickle: a dictionary of size and state with two
+#: bytes for a key and for a text that was there before. Events and segments are longer.
+_ENTRY_BYTES: Final = 10
 #: No device has more; a larger size is damage, or an attempt to keep us busy.
 MAX_SIZE_BYTES: Final = 1 << 42
 #: All mapping and unmapping of expandable segments together, which is followed page by page.
@@ -90,12 +93,13 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
         return "expandable_segments:True" in self.conf
 
 
-def recordings_of(snapshot: Any, *, origin: str) -> list[Recording]:
+def recordings_of(snapshot: Any, *, origin: str, size_bytes: int) -> list[Recording]:
     """Return the devices of a snapshot that have a history.
 
     Args:
         snapshot: what the file holds.
         origin: what to call it in messages.
+        size_bytes: size of that file, which bounds what it can hold.
 
     Raises:
         InputError: it is no memory snapshot, or a value in it is impossible.
@@ -106,27 +110,36 @@ def recordings_of(snapshot: Any, *, origin: str) -> list[Recording]:
             origin, "it has no history", "Record one with torch.cuda.memory._record_memory_history."
         )
     try:
-        return _recordings(snapshot)
+        return _recordings(snapshot, size_bytes)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise _invalid(origin, f"a value is missing or impossible ({error})") from error
 
 
-def _recordings(snapshot: Mapping[str, Any]) -> list[Recording]:
-    traces = snapshot["device_traces"]
-    if sum(len(trace) for trace in traces) > MAX_EVENTS:
-        message = f"more than {MAX_EVENTS} events"
-        raise ValueError(message)
-    segments = snapshot["segments"]
-    if sum(len(segment["blocks"]) for segment in segments) > MAX_BLOCKS:
-        message = f"more than {MAX_BLOCKS} blocks"
-        raise ValueError(message)
+def _recordings(snapshot: Mapping[str, Any], size_bytes: int) -> list[Recording]:
+    traces, segments = snapshot["device_traces"], snapshot["segments"]
+    _check_number("events", sum(map(len, traces)), MAX_EVENTS, size_bytes)
+    _check_number("segments", len(segments), MAX_BLOCKS, size_bytes)
+    blocks = sum(len(segment["blocks"]) for segment in segments)
+    _check_number("blocks", blocks, MAX_BLOCKS, size_bytes)
     settings = snapshot.get("allocator_settings") or {}
-    found = []
-    for device, trace in enumerate(traces):
-        own = [segment for segment in segments if segment.get("device", 0) == device]
-        if trace:
-            found.append(_recording(device, trace, own, (snapshot, settings)))
-    return found
+    own: dict[int, list[Any]] = {}
+    for segment in segments:
+        own.setdefault(_number(segment.get("device", 0)), []).append(segment)
+    return [
+        _recording(device, trace, own.get(device, []), (snapshot, settings))
+        for device, trace in enumerate(traces)
+        if trace
+    ]
+
+
+def _check_number(name: str, number: int, most: int, size_bytes: int) -> None:
+    """Refuse more entries than the file has room for: a pickle repeats one with two bytes."""
+    if number > most:
+        message = f"more than {most} {name}"
+        raise ValueError(message)
+    if number * _ENTRY_BYTES > size_bytes:
+        message = f"{number} {name} in {size_bytes} bytes: they repeat each other"
+        raise ValueError(message)
 
 
 def _recording(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -19,6 +19,8 @@ MAX_BYTES: Final = 1 << 62
 CONTEXT_TOLERANCE_BYTES: Final = 64 << 20
 #: Peaks in the order of preference: what a process holds of the device.
 _STEADY: Final = Lost(reason="not among the figures that are known", lawful=True)
+#: Figures that only an allocator with segments has.
+_OF_SEGMENTS: Final = frozenset({"segments", "reserved_bytes"})
 _HELD: Final = ("reserved_bytes", "allocated_bytes")
 
 
@@ -43,8 +45,6 @@ def take_peaks(
 ) -> None:
     """Compare the peaks of one workload, figure by figure.
 
-    Without segments, as on the CPU, nothing is left to chance and nothing is tolerated.
-
     Args:
         collector: takes what differs.
         probe: name of the workload's peaks.
@@ -58,13 +58,22 @@ def take_peaks(
         collector.take(probe, values, kind=kind)
     for name in names:
         figures = [one if isinstance(one, Lost) else one.get(name, _STEADY) for one in values]
-        tolerance = peak_tolerance(name) if "segments" in names else 0
-        tolerance = MAX_BYTES if by_addresses else tolerance
+        tolerance = MAX_BYTES if by_addresses else peak_tolerance(name, names)
         take_near(collector, f"{probe}.{name}", figures, tolerance=tolerance, kind=kind)
 
 
-def peak_tolerance(name: str) -> int:
-    """Return how far apart a figure of a peak may be: a segment, in bytes or in number."""
+def peak_tolerance(name: str, names: Iterable[str]) -> int:
+    """Return how far apart a figure of a peak may be: a segment, in bytes or in number.
+
+    Without segments, as on the CPU, nothing is left to chance and nothing is tolerated.
+
+    Args:
+        name: the figure.
+        names: all figures of the peak; those that moved between runs can be all that is left.
+
+    """
+    if _OF_SEGMENTS.isdisjoint(names):
+        return 0
     return SEGMENT_BYTES if name.endswith("_bytes") else 1
 
 

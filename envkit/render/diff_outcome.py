@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from envkit.model.documents import Cause, Diff, Difference, DiffInput
 from envkit.render import diff_words as words
-from envkit.render.outcome import Case, Outcome, Place, Remark, by_weight
+from envkit.render.outcome import Case, Outcome, Place, Remark, by_weight, verdict_case
 
 #: Inputs that have a line for each package.
 _WITH_LINES: Final = frozenset({"conda-lock", "explicit-lock", "environment.yml"})
@@ -29,7 +29,7 @@ def diff_outcome(diff: Diff) -> Outcome:
         headline=diff.verdict.headline,
         exit_code=diff.verdict.exit_code,
         remarks=by_weight(remarks),
-        cases=(*_cases(diff), _verdict(diff)),
+        cases=(*_cases(diff), verdict_case("diff", diff.verdict)),
         untold=tuple(
             f"{name}: {diff.comparable[name].why}"
             for name, agreement in diff.agreement.items()
@@ -90,17 +90,3 @@ def _cases(diff: Diff) -> Iterator[Case]:
             said=f"{agreement.replace('_', ' ')}: {diff.comparable[name].why}",
             lines=tuple(f"{one.key}: {words.line(one)}" for one in found[:MOST_LINES]),
         )
-
-
-def _verdict(diff: Diff) -> Case:
-    status: dict[str, Literal["passed", "failed", "unknown"]] = {
-        "same": "passed",
-        "different": "failed",
-        "incomplete": "unknown",
-    }
-    return Case(
-        group="diff",
-        name="verdict",
-        status=status[diff.verdict.status],
-        said=diff.verdict.headline,
-    )

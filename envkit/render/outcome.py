@@ -7,7 +7,9 @@ from typing import Final, Literal
 
 import msgspec
 
+from envkit.model.documents import DiffVerdict
 from envkit.model.finding import Finding, Severity
+from envkit.model.report import Verdict
 
 Level = Literal["error", "warning", "note"]
 LEVELS: Final[tuple[Level, ...]] = ("error", "warning", "note")
@@ -15,6 +17,13 @@ _OF_SEVERITY: Final[dict[Severity, Level]] = {
     Severity.ERROR: "error",
     Severity.WARNING: "warning",
     Severity.INFO: "note",
+}
+_OF_VERDICT: Final[dict[str, Literal["passed", "failed", "unknown"]]] = {
+    "pass": "passed",
+    "same": "passed",
+    "fail": "failed",
+    "different": "failed",
+    "incomplete": "unknown",
 }
 #: Characters of one piece of evidence: a report for people, not the document.
 _MOST_CHARACTERS: Final = 400
@@ -87,6 +96,12 @@ def remark_of(finding: Finding, place: Place | None = None) -> Remark:
         url=finding.url,
         place=place,
     )
+
+
+def verdict_case(group: str, verdict: Verdict | DiffVerdict) -> Case:
+    """Turn the verdict itself into a case: it decides where no other case has failed."""
+    status = _OF_VERDICT[verdict.status]
+    return Case(group=group, name="verdict", status=status, said=verdict.headline)
 
 
 def by_weight(remarks: tuple[Remark, ...]) -> tuple[Remark, ...]:

@@ -8,7 +8,7 @@ from typing import Final, Literal
 from envkit.model.finding import Check, Finding, Status
 from envkit.model.observed import Known
 from envkit.model.report import Report
-from envkit.render.outcome import Case, Outcome, Place, Remark, by_weight, remark_of
+from envkit.render.outcome import Case, Outcome, Place, Remark, by_weight, remark_of, verdict_case
 
 #: Rules that hold packages against the lock, whose evidence names packages; and against the spec.
 _OF_LOCK: Final = frozenset({"CON001", "CON002", "CON003", "CON004", "CON005", "CON008", "CON011"})
@@ -29,7 +29,10 @@ def report_outcome(report: Report) -> Outcome:
         headline=report.verdict.headline,
         exit_code=report.verdict.exit_code,
         remarks=by_weight(remarks),
-        cases=(*(_case(check, findings, report) for check in report.checks), _verdict(report)),
+        cases=(
+            *(_case(check, findings, report) for check in report.checks),
+            verdict_case("verify", report.verdict),
+        ),
         created=report.created,
         untold=tuple(f"{check.code}: {check.reason}" for check in untold),
     )
@@ -65,18 +68,4 @@ def _case(check: Check, findings: Mapping[str, Finding], report: Report) -> Case
     lines = () if remark is None else remark.lines
     return Case(
         group=f"verify.{check.code[:3]}", name=check.code, status=status, said=title, lines=lines
-    )
-
-
-def _verdict(report: Report) -> Case:
-    status: dict[str, Literal["passed", "failed", "unknown"]] = {
-        "pass": "passed",
-        "fail": "failed",
-        "incomplete": "unknown",
-    }
-    return Case(
-        group="verify",
-        name="verdict",
-        status=status[report.verdict.status],
-        said=report.verdict.headline,
     )

@@ -227,14 +227,18 @@ def _alike(layer: str, mine: ProbeResult | None, theirs: ProbeResult) -> bool:
         return False
     if layer != "peaks":
         return mine.values == theirs.values
-    return all(_near(name, mine.values.get(name), value) for name, value in theirs.values.items())
+    names = {*mine.values, *theirs.values}
+    return all(
+        _near(mine.values.get(name), value, tolerance=peak_tolerance(name, names))
+        for name, value in theirs.values.items()
+    )
 
 
-def _near(name: str, mine: object, theirs: object) -> bool:
+def _near(mine: object, theirs: object, *, tolerance: int) -> bool:
     """Whether two figures of a peak are alike; one that could not be had is like its own kind."""
     if not isinstance(mine, int) or not isinstance(theirs, int):
         return mine == theirs
-    return abs(mine - theirs) <= peak_tolerance(name)
+    return abs(mine - theirs) <= tolerance
 
 
 def _concluded(cause: Cause, outcomes: Sequence[Outcome], *, together: bool) -> Cause:

@@ -99,7 +99,10 @@ def replay_with_courses(request: ReplayRequest, tell: Tell) -> Replayed:
 
 def _replay(request: ReplayRequest, tell: Tell) -> Replayed:
     origin = Path(request.snapshot).name
-    recordings = recordings_of(_read(request.snapshot, origin), origin=origin)
+    content = _read(request.snapshot, origin)
+    recordings = recordings_of(
+        _with_history(_values(content, origin)), origin=origin, size_bytes=len(content)
+    )
     if not recordings:
         message = f"{origin} has no history, only the state at one moment."
         step = "Record one: torch.cuda.memory._record_memory_history() before the work."
@@ -141,20 +144,23 @@ def exit_code(document: Replay, request: ReplayRequest, *, must_fit: bool) -> in
     return 0 if good else 3
 
 
-def _read(name: str, origin: str) -> Any:
+def _read(name: str, origin: str) -> bytes:
     try:
         path = Path(name)
         if path.is_file() and path.stat().st_size > MAX_BYTES:
             message = f"{origin} is larger than {MAX_BYTES} bytes."
             raise InputError(message, next_step="Record fewer events (max_entries).")
-        content = path.read_bytes()
+        return path.read_bytes()
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         message = f"{origin} cannot be read: {reason}."
         raise InputError(message, next_step="Give the file of a memory snapshot.") from error
+
+
+def _values(content: bytes, origin: str) -> Any:
     if content.lstrip()[:1] in {b"{", b"["}:
-        return _with_history(read_json(content, origin=origin, most_values=len(content)))
-    return _with_history(read_pickle(content, origin=origin))
+        return read_json(content, origin=origin, most_values=len(content))
+    return read_pickle(content, origin=origin)
 
 
 def _with_history(snapshot: Any) -> Any:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import pickle
+import pickletools
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +35,7 @@ FIXED = [conf for conf in CONFS if "expandable" not in conf]
 
 
 def recording_of(snapshot: dict[str, Any]) -> Recording:
-    (recording,) = recordings_of(snapshot, origin="test")
+    (recording,) = recordings_of(snapshot, origin="test", size_bytes=len(pickle.dumps(snapshot)))
     return recording
 
 
@@ -199,14 +201,44 @@ def test_the_line_of_a_stack_is_the_users() -> None:
 )
 def test_what_is_no_snapshot_is_refused(snapshot: Any) -> None:
     with pytest.raises(InputError, match="is not a memory snapshot"):
-        recordings_of(snapshot, origin="test")
+        recordings_of(snapshot, origin="test", size_bytes=1 << 20)
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+def test_any_snapshot_has_the_bytes_of_its_entries(protocol: int) -> None:
+    """The shortest that is one: an event and a block a device, texts once, everything small."""
+    events = [{"action": "alloc", "addr": 0, "size": 1} for _ in range(2000)]
+    blocks = [{"size": True, "state": "active"} for _ in range(2000)]
+    segment = {"address": 0, "total_size": 0, "segment_type": "small", "blocks": blocks}
+    snapshot = {"segments": [segment], "device_traces": [events]}
+    size_bytes = len(pickletools.optimize(pickle.dumps(snapshot, protocol)))
+    (recording,) = recordings_of(snapshot, origin="test", size_bytes=size_bytes)
+    assert len(recording.events) == len(recording.segments[0].blocks) == 2000
+
+
+@pytest.mark.parametrize("what", ["events", "segments", "blocks"])
+def test_a_small_file_that_repeats_an_entry_is_refused(what: str) -> None:
+    segment: dict[str, Any] = {
+        "address": 0, "total_size": 1, "segment_type": "small",
+        "blocks": [{"size": 1, "state": "inactive"}] * (5000 if what == "blocks" else 1),
+    }  # fmt: skip
+    event = {"action": "alloc", "addr": 512, "size": 512}
+    snapshot = {
+        "segments": [segment] * (5000 if what == "segments" else 1),
+        "device_traces": [[event] * (5000 if what == "events" else 1)],
+    }
+    content = pickle.dumps(snapshot, 4)
+    assert len(content) < 11_000
+    with pytest.raises(InputError, match=f"5000 {what} in .* bytes: they repeat each other"):
+        recordings_of(read_pickle(content, origin="test"), origin="test", size_bytes=len(content))
 
 
 def test_published_snapshots_are_followed_exactly(shared: Path) -> None:
     allocations = 0
     for path in sorted((shared / "corpus/snapshots").glob("*.pickle")):
-        snapshot = read_pickle(path.read_bytes(), origin=path.name)
-        for recording in recordings_of(snapshot, origin=path.name):
+        content = path.read_bytes()
+        snapshot = read_pickle(content, origin=path.name)
+        for recording in recordings_of(snapshot, origin=path.name, size_bytes=len(content)):
             proof, _ = prove(recording)
             assert proof.left_track_at is None
             assert proof.at_recorded_address == proof.allocations

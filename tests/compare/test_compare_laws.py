@@ -146,6 +146,15 @@ def test_a_peak_within_a_segment_is_shown_and_agrees() -> None:
     assert document.agreement["peaks"] == "different"
 
 
+def test_a_peak_without_segments_as_on_the_cpu_is_exact() -> None:
+    plain = copy.deepcopy(BASE)
+    for probe in plain["layers"]["peaks"].values():
+        probe["values"] = {"allocated_bytes": probe["values"]["allocated_bytes"]}
+    more = mutated(plain, ("layers", "peaks", "vit.bf16.peaks", "values", "allocated_bytes"))
+    document = compare((side("one", plain), side("other", more))).document
+    assert document.agreement["peaks"] == "different"
+
+
 @pytest.mark.parametrize("status", ["failed", "not_run"])
 def test_two_values_that_could_not_be_measured_never_agree(status: str) -> None:
     plain = copy.deepcopy(BASE)
@@ -278,6 +287,8 @@ def test_a_peak_that_moves_by_a_segment_between_runs_can_be_compared() -> None:
     document = compare((side("one", BASE), side("other", near))).document
     assert document.agreement["peaks"] == "same"
     assert document.verdict.exit_code == 0
+    both = compare((side("one", unsteady(BASE, held, held + 512)), side("other", near)))
+    assert both.document.agreement["peaks"] == "same"
     far = unsteady(BASE, held, held + (200 << 20))
     document = compare((side("one", BASE), side("other", far))).document
     assert document.agreement["peaks"] == "different"

@@ -7,7 +7,7 @@ import lzma
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 from xml.etree import ElementTree as ET
 
 import jsonschema
@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from reports import REPORTS
 
 from envkit.model import codec
-from envkit.model.report import Report
+from envkit.model.documents import DiffVerdict
+from envkit.model.report import Report, Verdict
 from envkit.render.diff_markdown import render_markdown
 from envkit.render.diff_outcome import diff_outcome
 from envkit.render.github import MOST_ANNOTATIONS, render_github
@@ -29,7 +30,7 @@ from envkit.render.junit import render_junit
 from envkit.render.lint_outcome import lint_outcome
 from envkit.render.lock_outcome import lock_outcome
 from envkit.render.markdown import code, folded, plain, render_outcome
-from envkit.render.outcome import Outcome, Place, Remark, placed
+from envkit.render.outcome import Outcome, Place, Remark, placed, verdict_case
 from envkit.render.report_markdown import render_report_markdown
 from envkit.render.report_outcome import report_outcome
 from envkit.render.sarif import render_sarif
@@ -181,3 +182,13 @@ def test_a_warning_fails_a_file_only_where_warnings_fail() -> None:
     for exit_code, status in ((0, "passed"), (1, "failed")):
         outcome = lint_outcome(document, LINTED, exit_code=exit_code)
         assert [case.status for case in outcome.cases] == [status, "passed", "passed", "passed"]
+
+
+@pytest.mark.parametrize("kind", [Verdict, DiffVerdict])
+def test_every_verdict_is_a_case_that_says_what_the_exit_code_says(
+    kind: type[Verdict | DiffVerdict],
+) -> None:
+    statuses = get_args(get_type_hints(kind)["status"])
+    cases = [verdict_case("x", kind(status=s, exit_code=0, headline=s)) for s in statuses]
+    assert [case.status for case in cases] == ["passed", "failed", "unknown"]
+    assert [case.said for case in cases] == list(statuses)

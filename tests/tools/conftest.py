@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -19,7 +19,11 @@ def load(name: str) -> ModuleType:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
+    sys.path.insert(0, str(TOOLS))  # they import their neighbours
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(TOOLS))
     return module
 
 
@@ -34,17 +38,13 @@ def check_wheel() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
-def check_docs() -> Iterator[ModuleType]:
-    sys.path.insert(0, str(TOOLS))  # it imports its neighbour
-    yield load("check_docs")
-    sys.path.remove(str(TOOLS))
+def check_docs() -> ModuleType:
+    return load("check_docs")
 
 
 @pytest.fixture(scope="session")
-def docs_navigation() -> Iterator[ModuleType]:
-    sys.path.insert(0, str(TOOLS))  # it imports its neighbour
-    yield load("docs_navigation")
-    sys.path.remove(str(TOOLS))
+def docs_navigation() -> ModuleType:
+    return load("docs_navigation")
 
 
 @pytest.fixture(scope="session")
@@ -82,10 +82,8 @@ def remedy_pages() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
-def articles_checked() -> Iterator[ModuleType]:
-    sys.path.insert(0, str(TOOLS))  # it imports its neighbour
-    yield load("articles_checked")
-    sys.path.remove(str(TOOLS))
+def articles_checked() -> ModuleType:
+    return load("articles_checked")
 
 
 @pytest.fixture(scope="session")
@@ -101,3 +99,8 @@ def allocated_reserved_page() -> ModuleType:
 @pytest.fixture(scope="session")
 def image_requirements() -> ModuleType:
     return load("image_requirements")
+
+
+@pytest.fixture(scope="session")
+def generated_pages() -> ModuleType:
+    return load("generated_pages")

@@ -12,7 +12,14 @@ import pytest
 from running import environment
 
 ROOT = Path(__file__).parent.parent.parent
-TOOLS = ("build_site", "check_docs", "docs_commands", "docs_navigation", "site_hooks")
+TOOLS = (
+    "build_site",
+    "check_docs",
+    "docs_commands",
+    "docs_navigation",
+    "generated_pages",
+    "site_hooks",
+)
 INDEX = "# Documentation\n\n## Guides\n\n- [A page](guides/page.md#what--why)\n"
 PAGE = """\
 # A page

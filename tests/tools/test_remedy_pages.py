@@ -66,7 +66,7 @@ def test_a_page_without_a_marker_is_refused(remedy_pages: ModuleType) -> None:
 
 def test_every_strategy_has_a_page(remedy_pages: ModuleType) -> None:
     named: set[str] = set()
-    for page in remedy_pages.PAGES.glob("*.md"):
+    for page in remedy_pages.FOLDER.glob("*.md"):
         for block in remedy_pages.BLOCK.finditer(page.read_text()):
             named |= set(block[2].split())
     assert named == {row.name for row in STRATEGIES} | {remedy_pages.LARGEST}

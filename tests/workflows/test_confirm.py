@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
 from compared import changed, facts, fingerprint, read, side
 
 from envkit.compare.compare import Comparison, compare
@@ -54,9 +55,9 @@ class Machine:
         return confirm(comparison, here).document.causes[0]
 
 
-def comparison(plain: dict[str, Any], **variables: str) -> Comparison:
+def comparison(plain: dict[str, Any], mine: dict[str, Any] = BASE, **variables: str) -> Comparison:
     hers = side("hers", plain, facts(variables=variables))
-    return compare((side("mine", BASE), hers))
+    return compare((side("mine", mine), hers))
 
 
 def honest(_: ChildRequest, environ: Mapping[str, str]) -> dict[str, Any]:
@@ -102,6 +103,28 @@ def test_a_peak_that_has_no_figure_is_compared_as_it_stands() -> None:
     machine = Machine(lambda _, environ: hers if CONF in environ.values() else BASE)
     cause = machine.confirm(comparison(hers, PYTORCH_CUDA_ALLOC_CONF=CONF))
     assert cause.confirmed is True
+
+
+def with_peaks(plain: dict[str, Any], *names: str, more_bytes: int = 0) -> dict[str, Any]:
+    copied = copy.deepcopy(plain)
+    for probe in copied["layers"]["peaks"].values():
+        probe["values"] = {name: probe["values"][name] for name in names}
+        probe["values"]["allocated_bytes"] += more_bytes
+    return copied
+
+
+@pytest.mark.parametrize(
+    "names",
+    [("allocated_bytes", "reserved_bytes", "segments"), ("allocated_bytes",)],
+    ids=["with segments", "as on the CPU"],
+)
+def test_a_peak_is_as_near_as_diff_would_have_it(names: tuple[str, ...]) -> None:
+    mine = with_peaks(BASE, *names)
+    hers = with_peaks(HERS, *names, more_bytes=100 << 20)
+    found = with_peaks(hers, *names, more_bytes=512)
+    machine = Machine(lambda _, environ: found if CONF in environ.values() else mine)
+    cause = machine.confirm(comparison(hers, mine, PYTORCH_CUDA_ALLOC_CONF=CONF))
+    assert cause.confirmed is (True if "segments" in names else None)
 
 
 def test_a_run_that_gives_her_values_under_every_setting_is_no_confirmation() -> None:
