@@ -12,7 +12,8 @@ from .place import Place, Unmet
 from .protocol import Kept
 from .repeats import judge
 
-#: Device memory that a child may need with its context; FINGERPRINT.md: at most 3 GB a child.
+#: Device memory that a child may need with its context; FINGERPRINT.md: at most 3 GB a child, which
+#: all keep to but `large`.
 NEED_BYTES = {
     "context": 1 << 30,
     "exercises": 2 << 30,
@@ -49,8 +50,8 @@ def measure_family(args: Dict[str, Any], emit: Any) -> Dict[str, Any]:
 def measure_context(device: str, emit: Any) -> Optional[Dict[str, Any]]:
     """Measure the family `context` in a process that has a context already.
 
-    Returns its `facts` and its `events`, which are for later: nobody knows yet which suite it is.
-    None where the device gave no answer.
+    Returns its `facts` and its `events`; the suite sends those on if it has this family. None where
+    the device gave no answer: the suite then asks in a child of its own.
     """
     kept = Kept()
     probes = [list(probe) for probe in SUITES["quick"].probes["cuda"] if probe.family == "context"]
@@ -76,7 +77,7 @@ class Family:
         """Measure every group; return the facts that were found on the way."""
         self._emit.stage(self._name + ": start")
         if self._name == "checkpointing":
-            # It will be imported anyway: now, while the other children wait for their contexts.
+            # Checkpointing imports it anyway: now, while the other children wait for CUDA to start.
             torch_api.import_compiler(self._place.torch)
         if self._name not in SPREAD:
             self._place.start()

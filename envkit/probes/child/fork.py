@@ -22,7 +22,7 @@ from .protocol import Emitter
 from .spawn import run_in_new_interpreter
 from .torch_api import attempt, cuda_is_initialized
 
-__all__ = ["Job", "Result", "can_fork", "end_forks_on_sigterm", "run_jobs"]
+__all__ = ["Job", "Result", "can_fork", "end_forks_on_sigterm", "run_jobs", "see_off"]
 
 CHUNK_BYTES = 1 << 16
 MAX_LINE_BYTES = 64 << 20
@@ -36,7 +36,7 @@ LEAVING_LIMIT_S = 10.0
 
 #: Process ids of the forks that are running, for the handler of SIGTERM.
 _RUNNING = set()  # type: set[int]
-#: Those of them that have told their results, and were not waited for.
+#: Those of them that have told their results and are ending by themselves; see `see_off`.
 _LEAVING = set()  # type: set[int]
 
 
@@ -51,8 +51,8 @@ def run_jobs(
     """Run jobs in children, at most `at_once` at a time; results in the order of the jobs.
 
     `request` is the parent's request: a spawned child needs its flags. Never raises for what a job
-    does. `until_told`: do not wait for a process that has told its result to end: giving its CUDA
-    context back takes 0.1 s (H200); `see_off` waits for it.
+    does. `until_told`: a fork that has told its result may still be ending when this returns, for
+    giving its CUDA context back takes 0.1 s (H200); call `see_off` later to wait for it.
     """
     if can_fork():
         return _Forks(emit, at_once, until_told=until_told).run(jobs)
@@ -60,14 +60,14 @@ def run_jobs(
 
 
 def see_off() -> None:
-    """Wait for the forks that were not waited for; end those that take too long."""
+    """Wait for the forks that `run_jobs` left (`until_told`); kill those that end too late."""
     deadline = time.monotonic() + LEAVING_LIMIT_S
     for pid in list(_LEAVING):
         with contextlib.suppress(OSError):
             while os.waitpid(pid, os.WNOHANG)[0] == 0:
                 if time.monotonic() > deadline:
                     os.kill(pid, signal.SIGKILL)
-                    break  # one that the driver holds may not even end then
+                    break  # no waiting: one that the driver holds may not even end then
                 time.sleep(CLOSING_POLL_S)
         _LEAVING.discard(pid)
         _RUNNING.discard(pid)
@@ -179,7 +179,7 @@ class _Forks(object):
             attempt(lambda: ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL))
 
     def _ended(self) -> "Iterator[_Fork]":
-        """Wait a moment for something to happen; give the forks that have ended."""
+        """Wait a moment for something to happen; give the forks that need no more waiting for."""
         # A pipe is at its end just before its process can be reaped.
         closing = any(fork.at_eof for fork in self._running)
         for key, _ in self._selector.select(timeout=CLOSING_POLL_S if closing else POLL_S):

@@ -1,9 +1,9 @@
 """What the child does with a request, task by task; the boundary where everything is caught.
 
-Order: import torch; set the flags asked for; facts of the build and then of CUDA, each in a child
-of its own; then the suite, with the self-test beside it and `request["device"]` made concrete:
-`suite.run(request, emit, beside)`, where `emit(event, **fields)` is a `protocol.Emitter`. The suite
-starts its own children with `fork.run_jobs`.
+Order: import torch; set the flags asked for; facts of the build and of CUDA, each in a child of its
+own and both at once; then the suite, with the self-test beside it, `request["device"]` made
+concrete, and the memory context as the child that looked at CUDA found it. The suite starts its own
+children with `fork.run_jobs`. `emit(event, **fields)` is everywhere a `protocol.Emitter`.
 """
 
 from __future__ import annotations
@@ -207,10 +207,11 @@ def look_at_device(args: "dict[str, Any]", emit: Emitter) -> "dict[str, Any]":
             emit("key", values=comparability_key(torch, facts, device))
         if args["test"] or not device:
             test_device({"device": device, "brief": True}, emit)
-    # Here there is a context already, and another child would need 0.4 s for one of its own.
-    followed = bool(device) and device.startswith("cuda") and not args["test"]
-    families = importlib.import_module("_envkit_child.families")
-    context = families.measure_context(device, emit) if followed else None
+    context = None
+    if device and device != "cpu" and not args["test"]:
+        # CUDA has started here; another child would need 0.4 s (H200) to start it again.
+        families = importlib.import_module("_envkit_child.families")
+        context = families.measure_context(device, emit)
     return {"asked": asked, "unusable": unusable, "promised": promised, "context": context}
 
 
@@ -227,8 +228,8 @@ def test_device(args: "dict[str, Any]", emit: Emitter) -> None:
     if device:
         emit.stage("self_test")
         if not args["brief"]:
-            # Now, while other children wait for their contexts. What this raises, its test will
-            # raise again.
+            # Now, while the other children wait for CUDA to start. What this raises, the test that
+            # needs it raises again.
             attempt(lambda: importlib.import_module("torchvision"))
         tests = run_self_tests(torch, device, brief=args["brief"])
         emit("self_test", device=device, tests=tests)

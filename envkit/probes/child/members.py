@@ -125,8 +125,9 @@ QUICK_NUMERICS = (
     "random.cpu",
     "random.device",
 )
-#: Measured to repeat: matmul, conv2d, reductions, random numbers. Expected: the others, which use
-#: no atomic additions; a first run that shows otherwise is a reason for another version.
+#: Measured to repeat: matmul, conv2d, reductions, random numbers, and what UNMEASURED tells of.
+#: Expected: the others, which use no atomic additions; a first run that shows otherwise is a reason
+#: for another version.
 ALL_NUMERICS = (
     "matmul.fp64",
     "matmul.fp32",

@@ -35,7 +35,9 @@ class Place:
         return self.kind == "cuda"
 
     def start(self) -> None:
-        """Set the Python heap aside and create the CUDA context; once, in a child of its own.
+        """Set the Python heap aside and create the CUDA context, where there is none yet.
+
+        Once in a process, which is a child that was started for this device.
 
         Without gc.freeze every later collection would look through all that importing torch made
         (0.14 s each on two slow cores).

@@ -62,7 +62,7 @@ class Emitter:
 
 
 class Kept:
-    """Takes the events that would go to a parent."""
+    """An emitter that keeps its events, where no parent is listening or not yet."""
 
     def __init__(self) -> None:
         self.events: List[Dict[str, Any]] = []

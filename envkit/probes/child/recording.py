@@ -87,7 +87,7 @@ def watch(place: Place, work: Work) -> Watched:
         eye.counts = counts
     stream = streams.canonical(events)
     steps = list(zip(eye.counts, eye.results))
-    return Watched(stream, streams.label(stream.addresses, steps, eye.before))
+    return Watched(stream, streams.label(stream.addresses, steps))
 
 
 def _unheard(_moment: str) -> None:
@@ -224,7 +224,6 @@ class _Eye:
     def __init__(self, place: Place) -> None:
         self.results: List[List[int]] = []
         self.counts: List[int] = []
-        self.before = 0
         self._place = place
         self._offset = 0
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 #: One run says nothing about repetition.
 MIN_RUNS = 2
 
 #: How many differences are named; the rest is counted.
 NAMED_DIFFERENCES = 8
+
+
+#: Keys and indices from the whole value to a part of it.
+_Path = Tuple[Union[str, int], ...]
 
 
 class Verdict(NamedTuple):
@@ -28,36 +32,32 @@ def judge(runs: Sequence[Any]) -> Verdict:
     if len(runs) < MIN_RUNS:
         message = "a probe has to run at least twice"
         raise ValueError(message)
-    paths: Dict[str, None] = {}
+    paths: Dict[_Path, None] = {}
     for other in runs[1:]:
-        paths.update((path, None) for path in _differences(runs[0], other, ""))
+        paths.update((path, None) for path in _differences(runs[0], other, ()))
     if not paths:
         return Verdict("exact", None)
     named: List[Dict[str, Any]] = [
-        {"path": path, "values": [_at(run, path) for run in runs]}
+        {"path": "/" + "/".join(map(str, path)), "values": [_at(run, path) for run in runs]}
         for path in list(paths)[:NAMED_DIFFERENCES]
     ]
     return Verdict("unstable", {"runs": len(runs), "differences": len(paths), "differs": named})
 
 
-def _differences(one: Any, two: Any, path: str) -> Iterator[str]:
+def _differences(one: Any, two: Any, path: _Path) -> Iterator[_Path]:
     if isinstance(one, dict) and isinstance(two, dict) and one.keys() == two.keys():
         for key in one:
-            yield from _differences(one[key], two[key], "{}/{}".format(path, key))
+            yield from _differences(one[key], two[key], (*path, key))
     elif isinstance(one, list) and isinstance(two, list) and len(one) == len(two):
         for index, (left, right) in enumerate(zip(one, two)):
-            yield from _differences(left, right, "{}/{}".format(path, index))
+            yield from _differences(left, right, (*path, index))
     elif one != two:
-        yield path or "/"
+        yield path
 
 
-def _at(value: Any, path: str) -> Any:
-    for part in _parts(path):
-        value = value[int(part)] if isinstance(value, list) else value[part]
+def _at(value: Any, path: _Path) -> Any:
+    for part in path:
+        value = value[part]
     if isinstance(value, (dict, list)):
         return "{} of {}".format(type(value).__name__, len(value))
     return value
-
-
-def _parts(path: str) -> Tuple[str, ...]:
-    return tuple(part for part in path.split("/") if part)

@@ -8,7 +8,7 @@ on two H200), while the canonical stream was identical in all of them.
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence
+from typing import Any, Dict, Iterable, List, NamedTuple, Sequence
 
 ALLOC, FREE, SEGMENT = "alloc", "free", "segment"
 
@@ -272,18 +272,16 @@ def _places(sizes: Sequence[int], seen: Sequence[int]) -> List[int]:
     return places
 
 
-def label(
-    addresses: Sequence[int], steps: Sequence[Sequence[Any]], skip: Optional[int] = None
-) -> List[bool]:
+def label(addresses: Sequence[int], steps: Sequence[Sequence[Any]]) -> List[bool]:
     """Say for every recorded allocation whether it holds a tensor.
 
     `steps` are [allocations so far, storage addresses of its results] of every operation that
     torch's dispatcher saw, in order. An allocation holds a tensor if it was made since the
     operation before and one of the results lies at its address; of two at one address the later
-    one does (a temporary was freed and its place taken). `skip` allocations were made before.
+    one does (a temporary was freed and its place taken).
     """
     is_tensor = [False] * len(addresses)
-    done = skip or 0
+    done = 0
     for count, results in steps:
         latest = {addresses[index]: index for index in range(done, min(count, len(addresses)))}
         for address in results:

@@ -1,5 +1,7 @@
 """Runs a suite: one child a family, several at once where memory allows, every probe reported.
 
+The family `context` needs no child where the process that looked at the device measured it.
+
 The process that calls `run` never touches the device, so that its children can be forked. Nothing
 is pinned: flags, variables and allocator settings of the user act on the probes.
 """
@@ -109,8 +111,8 @@ def run(
     """Run a suite and emit its `probe`, `confound` and `progress` events.
 
     Every probe of the plan gets exactly one event, whatever becomes of its family. The jobs
-    `beside` start with the families. `context` is what `families.measure_context` found, where
-    that was asked already.
+    `beside` start with the families. `context` is what `families.measure_context` found; without
+    it that family is measured first.
     """
     wanted = plan(request)
     emit(
@@ -184,8 +186,8 @@ class _Runner:
         self._families = wanted.families()
 
     def run(self, beside: Sequence[Job], context: Optional[Dict[str, Any]]) -> None:
-        # The context first and alone: it tells how much memory there is to share out, and what is
-        # used outside the allocator can only be seen while none of the others runs.
+        # The context before all others: it tells how much memory there is to share out, and what
+        # is used outside the allocator can only be seen while none of them runs.
         free = (self._context() if context is None else self._known(context)).get("free_bytes")
         families = [name for name in _ORDER if name in self._families]
         if self._plan.kind == "cuda":

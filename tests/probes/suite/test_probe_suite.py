@@ -237,8 +237,10 @@ def test_a_context_that_is_known_is_not_measured_again(
     place = SimpleNamespace(start=lambda: None, clean=lambda: None)
     monkeypatch.setattr(families_, "Place", lambda *_: place)
     monkeypatch.setattr(families_.context, "measure", measure)
-    monkeypatch.setattr(families_.context, "confounds", lambda _: [{"kind": "profiler"}])
+    seen = [{"name": "profiler", "reason": "on"}]
+    monkeypatch.setattr(families_.context, "confounds", lambda _: seen)
     context = families_.measure_context("cuda:0", Emit())
+    assert [event["event"] for event in context["events"]] == ["probe", "confound"]
     context = json.loads(json.dumps(context))  # it comes from another process
 
     answers = families(child, 64 << 30)

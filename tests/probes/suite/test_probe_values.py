@@ -107,6 +107,12 @@ def test_the_spread_names_where_runs_differ(child: Child) -> None:
     }
 
 
+def test_a_name_with_slashes_is_one_name(child: Child) -> None:
+    # A step of the user's own may name its losses so.
+    _, spread = child("repeats").judge([{"loss/train": [1]}, {"loss/train": [2]}])
+    assert spread["differs"] == [{"path": "/loss/train/0", "values": [1, 2]}]
+
+
 def test_lists_of_other_lengths_differ_as_a_whole(child: Child) -> None:
     _, spread = child("repeats").judge([{"a": [1]}, {"a": [1, 2]}])
     assert spread["differs"] == [{"path": "/a", "values": ["list of 1", "list of 2"]}]

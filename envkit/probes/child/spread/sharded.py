@@ -10,6 +10,7 @@ from typing import Any, Callable, Dict, List
 
 from .. import digests
 from ..place import Place, Unmet
+from ..workloads.optimizers import torch_adamw
 from ..workloads.options import BF16, Options
 from ..workloads.probes import run_once
 from ..workloads.recipes import RECIPES, Recipe
@@ -93,12 +94,3 @@ def shard(recipe: Recipe, kind: str, rank: int, world: int) -> Recipe:
         return tuple(part[rank * batch : (rank + 1) * batch] for part in whole)
 
     return recipe._replace(build=build, draw=draw, optimizer=torch_adamw)
-
-
-def torch_adamw(parameters: Any) -> Any:
-    """Return torch's AdamW, which knows sharded parameters, as a `Training` asks for it."""
-    import torch
-
-    from ..strategies.training import Zeroing
-
-    return Zeroing(torch.optim.AdamW(list(parameters), lr=1e-4))

@@ -65,7 +65,7 @@ def run(request: Dict[str, Any], emit: Any, device: str) -> None:
     """
     asked = request["strategies"]
     work = _work(asked, device)
-    looked = run_jobs([_job("setup", look_at_memory, _common(work), 120.0)], emit, request)[0]
+    looked = run_jobs([Job("setup", look_at_memory, _common(work), 120.0)], emit, request)[0]
     if not looked.ok:
         looked.emit_error(emit, "setup")
         return
@@ -98,10 +98,6 @@ def _work(asked: Dict[str, Any], device: str) -> _Work:
 
 def _common(work: _Work) -> Dict[str, Any]:
     return dict(work._asdict(), seed=SEED)
-
-
-def _job(name: str, function: Any, args: Dict[str, Any], limit_s: float) -> Job:
-    return Job(name, function, args, limit_s)
 
 
 class _Runner:
@@ -139,7 +135,7 @@ class _Runner:
         )
         if row.kind == "shard":
             return measure_sharded(self._work.device, args, self._emit)
-        job = _job(row.name, measure_strategy, args, min(JOB_LIMIT_S, left_s))
+        job = Job(row.name, measure_strategy, args, min(JOB_LIMIT_S, left_s))
         return _outcome(run_jobs([job], self._emit, self._request)[0])
 
     def search(self, limit_bytes: Optional[int]) -> None:
@@ -203,7 +199,4 @@ def _outcome(result: Result) -> Dict[str, Any]:
     """Return what a job says, or how it ended without saying anything."""
     if result.ok:
         return dict(result.value)
-    reason = result.reason
-    if result.status == "raised":
-        reason = "{}: {}".format(result.error.get("type"), result.error.get("message"))
-    return {"status": "failed", "reason": reason[:2000], "values": {}}
+    return {"status": "failed", "reason": result.reason[:2000], "values": {}}

@@ -52,16 +52,12 @@ def prepare(place: Place, args: Dict[str, Any]) -> Steps:
     return makers[args["kind"]](place, args, batch)
 
 
-def _changed(place: Place, args: Dict[str, Any], batch: int) -> Changed:
-    return Changed(place, args, batch)
-
-
 def _weights(model: Any) -> str:
     return digests.of_tensors(model.state_dict().values())
 
 
 def _train(place: Place, args: Dict[str, Any], batch: int) -> Steps:
-    training = _changed(place, args, batch)
+    training = Changed(place, args, batch)
     return Steps(training.step, training.loss_value, lambda: _weights(training.model))
 
 
@@ -77,7 +73,7 @@ def _shard(place: Place, args: Dict[str, Any], batch: int) -> Steps:
 
 
 def _infer(place: Place, args: Dict[str, Any], batch: int) -> Steps:
-    training = _changed(place, args, batch)
+    training = Changed(place, args, batch)
     training.model.eval()
     made: List[Any] = []
 
@@ -94,7 +90,7 @@ def _encode(place: Place, args: Dict[str, Any], batch: int) -> Steps:
     if offload and not place.is_cuda:
         message = "there is no other memory to move it to"
         raise Unmet(message)
-    training = _changed(place, args, batch)
+    training = Changed(place, args, batch)
     with torch.no_grad():
         encoder = RECIPES[args["workload"]].build().to(place.device).eval()
     encoder.requires_grad_(requires_grad=False)

@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, List
 import torch
 
 from ..place import Place, Unmet
+from ..workloads.optimizers import TorchOptimizer, torch_adamw
 from ..workloads.options import Options, must_support
 from ..workloads.recipes import RECIPES, Recipe
 from ..workloads.training import Training
@@ -111,12 +112,7 @@ def _recipe(recipe: Recipe, changes: Dict[str, Any]) -> Recipe:
     name = changes.get("optimizer")
     if name is None:
         return recipe
-    make = _adamw() if name == "adamw" else _eight_bit(name)
-    return recipe._replace(optimizer=lambda parameters: Zeroing(make(parameters)))
-
-
-def _adamw() -> Callable[[Any], Any]:
-    return lambda parameters: torch.optim.AdamW(list(parameters), lr=1e-4)
+    return recipe._replace(optimizer=torch_adamw if name == "adamw" else _eight_bit(name))
 
 
 def _eight_bit(package: str) -> Callable[[Any], Any]:
@@ -127,22 +123,6 @@ def _eight_bit(package: str) -> Callable[[Any], Any]:
             found = getattr(importlib.import_module(module), name)
         except (ImportError, AttributeError):
             continue
-        return lambda parameters: found(list(parameters), lr=1e-4)
+        return lambda parameters: TorchOptimizer(found(list(parameters), lr=1e-4))
     message = "{} is not installed in this environment".format(package)
     raise Unmet(message)
-
-
-class Zeroing(object):
-    """An optimizer of torch's interface, as a `Training` asks for it."""
-
-    def __init__(self, optimizer: Any) -> None:
-        self._optimizer = optimizer
-        self.param_groups = optimizer.param_groups
-
-    def step(self) -> None:
-        """Update the parameters."""
-        self._optimizer.step()
-
-    def drop_gradients(self, *, set_to_none: bool = True) -> None:
-        """Forget the gradients."""
-        self._optimizer.zero_grad(set_to_none=set_to_none)

@@ -1,7 +1,8 @@
-"""Adam, AdamW and SGD through torch's functional forms: the kernels and memory of torch.optim.
+"""Optimizers as a `Training` asks for them: torch's functional forms, and torch's classes wrapped.
 
 The classes of torch.optim import torch._dynamo when the first one is made (1.6 s on two slow
-cores, torch 2.13); the functions that they call (public since torch 1.12) do not.
+cores, torch 2.13); the functions that they call (public since torch 1.12) do not, and launch the
+same kernels and take the same memory. So the suites use the functions where those are enough.
 """
 
 from __future__ import annotations
@@ -109,3 +110,24 @@ class SGD(_Optimizer):
         )
         # torch fills in the buffers that were not there.
         self._momenta.update(zip(parameters, momenta))
+
+
+class TorchOptimizer(object):
+    """An optimizer with the interface of torch.optim, wrapped."""
+
+    def __init__(self, optimizer: Any) -> None:
+        self._optimizer = optimizer
+        self.param_groups = optimizer.param_groups
+
+    def step(self) -> None:
+        """Update the parameters."""
+        self._optimizer.step()
+
+    def drop_gradients(self, *, set_to_none: bool = True) -> None:
+        """Forget the gradients."""
+        self._optimizer.zero_grad(set_to_none=set_to_none)
+
+
+def torch_adamw(parameters: Any) -> TorchOptimizer:
+    """Return torch's own AdamW (lr 1e-4), which knows sharded parameters."""
+    return TorchOptimizer(torch.optim.AdamW(list(parameters), lr=1e-4))
