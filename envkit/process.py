@@ -10,13 +10,13 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, Literal
 
 import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
 #: After the program has gone: how long to wait for what is still in its pipes.
 DRAIN_S: Final = 1.0
@@ -25,6 +25,8 @@ KILL_S: Final = 5.0
 #: Longest single wait: on Windows a waiting lock cannot be interrupted by Ctrl-C.
 SLICE_S: Final = 0.5
 CHUNK_BYTES: Final = 1 << 16
+#: Processes that are looked for below a program that must end.
+MAX_DESCENDANTS: Final = 10_000
 
 
 class Completed(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,6 +77,8 @@ def run(  # noqa: PLR0913 (one keyword a limit reads better than a bag)
 
     It and all that it started in its process group are killed at the time limit, when it
     writes too much to stdout, on Ctrl-C, and when it ends and leaves others behind.
+    Where it is killed, so is on Linux what moved to a session of its own, if those between are
+    still there: whose parent has ended belongs to nobody, and stays.
     """
     limits = Limits(
         timeout_s=timeout_s, max_stdout_bytes=max_stdout_bytes, max_stderr_bytes=max_stderr_bytes
@@ -278,8 +282,13 @@ class _Watch:
             _kill_tree_on_windows(self._process.pid)
             self._process.kill()
         elif self._process.returncode is None:  # not reaped: its group number is still its own
+            # What has its own session is not in the group; its parent, while alive, leads to it.
+            moved = [] if self._exited else _descendants(self._process.pid)
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
+            for pid in moved:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
 
     def _completed(self, stdout: bytes) -> Completed:
         code = self._process.returncode
@@ -340,6 +349,24 @@ def _signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
+
+
+def _descendants(pid: int) -> list[int]:
+    """Stop a process and all that it started, in any session, and return those; Linux only.
+
+    A stopped one starts no more while the others are looked for.
+    """
+    found = [pid]
+    for parent in found:  # which grows
+        try:
+            os.kill(parent, signal.SIGSTOP)
+            for listed in Path(f"/proc/{parent}/task").glob("*/children"):
+                found += [int(child) for child in listed.read_text(encoding="ascii").split()]
+        except OSError:  # it has ended, or belongs to somebody else
+            continue
+        if len(found) > MAX_DESCENDANTS:
+            break
+    return found[1:]
 
 
 def _kill_tree_on_windows(pid: int) -> None:

@@ -19,6 +19,10 @@ from envkit import process
 PY = sys.executable
 
 
+def has_children_listed() -> bool:
+    return Path(f"/proc/self/task/{os.getpid()}/children").exists()
+
+
 def completed(code: str, **limits: object) -> process.Completed:
     result = process.run([PY, "-c", code], **{"timeout_s": 60.0, **limits})  # type: ignore[arg-type]
     assert isinstance(result, process.Completed)
@@ -63,6 +67,25 @@ def test_time_limit_kills_the_whole_group(tmp_path: Path) -> None:
     assert result.timed_out
     assert (result.returncode, result.signal) == (None, "SIGKILL")
     assert gone(int(pid_file.read_text()))
+
+
+@pytest.mark.skipif(not has_children_listed(), reason="/proc does not list children here")
+def test_time_limit_ends_what_moved_to_a_session_of_its_own(tmp_path: Path) -> None:
+    code = (
+        "import os, pathlib, time\n"
+        f"pids = pathlib.Path({str(tmp_path / 'pids')!r})\n"
+        "if not os.fork():\n"
+        "    os.setsid()\n"
+        "    below = os.fork()\n"
+        "    if below: pids.write_text(f'{os.getpid()} {below}')\n"
+        "time.sleep(600)\n"
+    )
+    result = completed(code, timeout_s=3.0)
+    assert result.timed_out
+    assert (result.returncode, result.signal) == (None, "SIGKILL")
+    child, below = (tmp_path / "pids").read_text().split()
+    assert gone(int(child))
+    assert gone(int(below))
 
 
 def test_grandchild_that_keeps_the_pipe_open_does_not_hang_us(tmp_path: Path) -> None:

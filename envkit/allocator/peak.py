@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from envkit.allocator.recording import Recording
@@ -39,31 +39,47 @@ def groups_at_peak(
         elif action == FREE:
             live.pop(address, None)
     totals: dict[str, list[int]] = {}
+    name_of = _names(recording)
     for address, (size, index) in live.items():
-        total = totals.setdefault(_name(recording, address, size, index), [0, 0])
+        total = totals.setdefault(name_of(address, size, index), [0, 0])
         total[0] += size
         total[1] += 1
     groups = (ReplayPeak(where=w, size_bytes=t[0], blocks=t[1]) for w, t in totals.items())
     return tuple(sorted(groups, key=lambda group: (-group.size_bytes, group.where)))
 
 
-def _name(recording: Recording, address: int, size: int, index: int) -> str:
-    if recording.stacks or recording.block_stacks:
+def _names(recording: Recording) -> Callable[[int, int, int], str]:
+    """Return what names the group of an address, a size and the event that allocated it."""
+    if not (recording.stacks or recording.block_stacks):
+        return lambda _address, size, _index: size_class(size)
+    lines: dict[int, str] = {}  # many events share a stack, which is gone through once
+
+    def line(address: int, _size: int, index: int) -> str:
         stack = recording.stacks[index] if index >= 0 and recording.stacks else ()
         if index < 0:
             stack = recording.block_stacks.get(address, ())
-        return line_of(stack) or (EARLIER if index < 0 else "no stack recorded")
-    return size_class(size)
+        if id(stack) not in lines:
+            lines[id(stack)] = line_of(stack)
+        return lines[id(stack)] or (EARLIER if index < 0 else "no stack recorded")
+
+    return line
 
 
-def line_of(stack: Sequence[Mapping[str, Any]]) -> str:
+def line_of(stack: Sequence[Any]) -> str:
     """Return the innermost line of a stack that is not torch's, or the innermost Python line."""
-    lines = [frame for frame in stack if str(frame.get("filename", "")).endswith(".py")]
-    own = [frame for frame in lines if not _NOT_USERS.search(str(frame["filename"]))]
+    frames = (frame for frame in stack if isinstance(frame, Mapping))
+    lines = [frame for frame in frames if _text(frame, "filename").endswith(".py")]
+    own = [frame for frame in lines if not _NOT_USERS.search(_text(frame, "filename"))]
     for frame in (*own, *lines):
-        name = re.split(r"[\\/]", str(frame["filename"]))[-1]
-        return f"{name}:{frame.get('line', '?')} {frame.get('name', '')}".rstrip()
+        name = re.split(r"[\\/]", _text(frame, "filename"))[-1]
+        return f"{name}:{_text(frame, 'line') or '?'} {_text(frame, 'name')}".rstrip()
     return ""
+
+
+def _text(frame: Mapping[str, Any], key: str) -> str:
+    """Return a part of a frame; nothing for what is no text and no number, however large it is."""
+    value = frame.get(key)
+    return str(value) if isinstance(value, (str, int)) else ""
 
 
 def size_class(size: int) -> str:

@@ -150,9 +150,9 @@ def _recording(
 ) -> Recording:
     snapshot, settings = outer
     kept = [entry for entry in trace if entry["action"] in _ACTIONS]
-    stacks = tuple(entry.get("frames", ()) for entry in kept)
+    stacks = tuple(_stack(entry) for entry in kept)
     blocks = {
-        block.get("address", 0): block["frames"]
+        block.get("address", 0): _stack(block)
         for segment in segments
         for block in segment["blocks"]
         if block.get("frames") and block["state"].startswith("active")
@@ -171,6 +171,14 @@ def _recording(
         conf=_conf(settings, expandable=expandable),
         version=_version(snapshot, settings, trace[-1]),
     )
+
+
+def _stack(entry: Mapping[str, Any]) -> Sequence[Any]:
+    frames: Sequence[Any] = entry.get("frames", ())
+    if not isinstance(frames, (list, tuple)):
+        message = f"a {type(frames).__name__} is no stack"
+        raise TypeError(message)
+    return frames
 
 
 def _check_mapped(events: tuple[Event, ...], segments: Sequence[Mapping[str, Any]]) -> None:
@@ -216,14 +224,19 @@ def _size(value: Any) -> int:
 
 def _number(value: Any) -> int:
     if not isinstance(value, int) or not 0 <= value < _LARGEST:
-        message = f"{str(value)[:40]!r} is no size or address"
+        # Only what is small is shown: a list of lists of the same can be endless.
+        shown = repr(value)[:40] if isinstance(value, (int, str)) else f"a {type(value).__name__}"
+        message = f"{shown} is no size or address"
         raise ValueError(message)
     return int(value)
 
 
 def _conf(settings: Mapping[str, Any], *, expandable: bool) -> str:
     """Return the settings that change what the allocator does, as one text."""
-    text = str(settings.get("PYTORCH_CUDA_ALLOC_CONF") or "")
+    text = settings.get("PYTORCH_CUDA_ALLOC_CONF") or ""
+    if not isinstance(text, str):
+        message = f"a {type(text).__name__} is no allocator settings"
+        raise TypeError(message)
     given = [part for part in _parts(text) if not part.startswith("expandable_segments")]
     names = {part.partition(":")[0] for part in given}
     limit = settings.get("max_split_size", -1)

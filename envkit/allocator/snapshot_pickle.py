@@ -25,7 +25,8 @@ _MAX_INT_BYTES: Final = 16
 
 #: Instructions that take no text, with their operands: numbers, containers, stack and memo.
 _PLAIN: Final = re.compile(
-    rb"(?:[()\]\}\x85-\x89\x94.0Naeltsud1]"
+    rb"(?:[()\]\}\x88\x89\x94.0Naelsud1]"
+    rb"|K.K.\x86|K.M.{2}\x86|M.{2}K.\x86|K.J.{4}\x86|J.{4}K.\x86"  # a pool's number
     rb"|[Khq].|\x95.{8}|[M].{2}|[Jj].{4}|G.{8}|\x80[\x02-\x05])+",
     re.DOTALL,
 )
@@ -36,6 +37,10 @@ _COUNTED: Final = {
     0x8D: (8, MAX_TEXT_BYTES),  # BINUNICODE8
     0x8A: (1, _MAX_INT_BYTES),  # LONG1
 }
+#: Instructions that make a tuple of what is there already.
+_TUPLES: Final = frozenset(b"t\x85\x86\x87")
+#: Tuples that are not a pool's number. Python looks into those in those for a hash, without end.
+MAX_TUPLES: Final = 1000
 _LONG_BINPUT: Final = 0x72
 _NEXT_STEP: Final = (
     "Give the file that torch.cuda.memory._dump_snapshot wrote, or the same as JSON."
@@ -81,11 +86,17 @@ def check_instructions(content: bytes, *, origin: str) -> None:
         InputError: there is one that no snapshot needs, or it ends too early.
 
     """
-    at, size = 0, len(content)
+    at, size, tuples = 0, len(content), 0
     while at < size:
         plain = _PLAIN.match(content, at)
         if plain:
             at = plain.end()
+            continue
+        if content[at] in _TUPLES:
+            tuples += 1
+            if tuples > MAX_TUPLES:
+                raise _refused(origin, f"more than {MAX_TUPLES} tuples that are no pool's number")
+            at += 1
             continue
         at = _after_counted(content, at, origin)
 

@@ -6,7 +6,7 @@ paste names only what matters to torch, a spec asks for versions and does not ha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -16,8 +16,6 @@ from envkit.compare.package_names import in_gpu_stack, pip_name
 from envkit.compare.sides import Package, Packages, Side
 from envkit.compare.spellings import PackageKey, fold_spellings
 from envkit.model.documents import Comparable
-
-Listing = Mapping[PackageKey, Package]
 
 #: Fields in the order in which a difference is named after the first one that differs.
 _FIELDS: Final = ("version", "build", "channel", "sha256", "md5")

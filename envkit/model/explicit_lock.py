@@ -54,15 +54,6 @@ def read_explicit_lock(
     return _packages([entry for entry in entries if entry[1] != _MARK], origin, said or platform)
 
 
-def write_explicit_lock(packages: tuple[LockedPackage, ...], *, platform: str) -> bytes:
-    """Write the conda packages of one platform as an explicit lock, in the order given."""
-    lines = [f"# platform: {platform}", _MARK]
-    for package in packages:
-        digest = package.hash.md5 or f"sha256:{package.hash.sha256}"
-        lines.append(f"{package.url}#{digest}")
-    return ("\n".join(lines) + "\n").encode()
-
-
 def _is_entry(line: str) -> bool:
     return bool(line.strip()) and not line.lstrip().startswith("#")
 

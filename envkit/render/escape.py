@@ -21,11 +21,6 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else _escape(c) for c in text)
 
 
-def printable_lines(text: str) -> str:
-    """Like `printable`, but line breaks stay: for text that may have several lines."""
-    return "\n".join(printable(line) for line in text.expandtabs(4).splitlines())
-
-
 def ascii_only(text: str) -> str:
     """Return text for an output that can show ASCII only."""
     return text.encode("ascii", "backslashreplace").decode("ascii")

@@ -18,6 +18,7 @@ from envkit.model.observed import (
     reason_of,
     value_of,
 )
+from envkit.model.versions import cuda_from_integer
 from envkit.sources.files import NotRead, is_there, read_text
 from envkit.sources.probe_answers import Answers, Asked, Failure, readable
 from envkit.sources.redacted import redact
@@ -190,7 +191,7 @@ def _compat_library(answers: Answers, path: str | None, homes: Sequence[str]) ->
 def _cuda_version(answers: Answers) -> Observed[str]:
     asked = answers.nvml.cuda_version if answers.nvml else None
     if asked and isinstance(asked.value, int) and asked.value > 0:
-        return Known(value=dotted(asked.value), source=NVML)
+        return _written(asked.value, NVML)
     missing = _no_library(answers)
     if missing is not None:
         return missing
@@ -200,12 +201,16 @@ def _cuda_version(answers: Answers) -> Observed[str]:
     if seen.code != 0 or seen.version <= 0:
         reason = f"cuDriverGetVersion gave error {seen.code} and version {seen.version}"
         return Unreadable(reason=reason, source="cuDriverGetVersion")
-    return Known(value=dotted(seen.version), source="cuDriverGetVersion")
+    return _written(seen.version, "cuDriverGetVersion")
 
 
-def dotted(version: int) -> str:
+def _written(version: int, source: str) -> Observed[str]:
     """Write CUDA's integer as people do: 12040 is `12.4`."""
-    return f"{version // 1000}.{version % 1000 // 10}"
+    try:
+        major, minor = cuda_from_integer(version)
+    except ValueError as error:
+        return Unreadable(reason=str(error), source=source)
+    return Known(value=f"{major}.{minor}", source=source)
 
 
 def _nvml_error(answers: Answers) -> Observed[str]:

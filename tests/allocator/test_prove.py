@@ -6,6 +6,7 @@ import gzip
 import json
 import pickle
 import pickletools
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -231,6 +232,58 @@ def test_a_small_file_that_repeats_an_entry_is_refused(what: str) -> None:
     assert len(content) < 11_000
     with pytest.raises(InputError, match=f"5000 {what} in .* bytes: they repeat each other"):
         recordings_of(read_pickle(content, origin="test"), origin="test", size_bytes=len(content))
+
+
+#: Lists of twice the same: nested further, a few bytes whose text would be endless.
+_LEAF: list[Any] = []
+DOUBLED = [[_LEAF, _LEAF], [_LEAF, _LEAF]]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"addr": DOUBLED}, "a list is no size or address"),
+        ({"frames": 3}, "a int is no stack"),
+        ({"action": DOUBLED}, "unhashable"),
+    ],
+)
+def test_a_value_of_another_kind_is_refused_without_its_text(
+    change: dict[str, Any], said: str
+) -> None:
+    event = {"action": "alloc", "addr": 512, "size": 512, **change}
+    snapshot = {"segments": [], "device_traces": [[event]]}
+    with pytest.raises(InputError, match=said):
+        recordings_of(snapshot, origin="test", size_bytes=1 << 10)
+    conf = {"PYTORCH_CUDA_ALLOC_CONF": DOUBLED}
+    snapshot = {**snapshot, "device_traces": [[{**event, "action": "snapshot"}]]}
+    with pytest.raises(InputError, match="a list is no allocator settings"):
+        recordings_of({**snapshot, "allocator_settings": conf}, origin="test", size_bytes=1 << 10)
+
+
+class Walked(list[Any]):
+    """Counts how often it is gone through."""
+
+    times = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        self.times += 1
+        return super().__iter__()
+
+
+def test_a_stack_that_events_share_is_gone_through_once() -> None:
+    frame = {"filename": "train.py", "line": 1, "name": DOUBLED}
+    stack = Walked([3, frame])
+    process = RecordedProcess()
+    for _ in range(50):
+        process.malloc(MIB)
+    for entry in process.trace:
+        entry["frames"] = stack
+    recording = recording_of(process.snapshot())
+    stack.times = 0
+    proof, start = prove(recording)
+    (group,) = groups_at_peak(recording, start, proof.peak_allocated_at)
+    assert (group.where, group.blocks) == ("train.py:1", 50)
+    assert stack.times == 1
 
 
 def test_published_snapshots_are_followed_exactly(shared: Path) -> None:

@@ -12,7 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded_process import busy
 
-from envkit.allocator.snapshot_pickle import MAX_MEMO, check_instructions, read_pickle
+from envkit.allocator.snapshot_pickle import (
+    MAX_MEMO,
+    MAX_TUPLES,
+    check_instructions,
+    read_pickle,
+)
 from envkit.errors import InputError
 
 
@@ -92,3 +97,18 @@ def test_a_changed_byte_is_read_or_refused(at: int, byte: int) -> None:
 def test_the_check_ends_on_anything(content: bytes) -> None:
     with contextlib.suppress(InputError):
         check_instructions(content, origin="x")
+
+
+@pytest.mark.parametrize("pool", [(0, 0), (0, 300), (300, 0), (70_000, 0), (0, 70_000)])
+def test_any_number_of_pools_is_read(pool: tuple[int, int]) -> None:
+    entries = [list(pool) for _ in range(2 * MAX_TUPLES)]
+    pools = [(first, second) for first, second in entries]
+    assert read_pickle(pickle.dumps(pools, 4), origin="x") == pools
+
+
+@pytest.mark.parametrize("step", [b"\x85", b"K\x00\x86", b"K\x00K\x00\x87", b"\x85\x94"])
+def test_tuples_in_tuples_without_end_are_refused(step: bytes) -> None:
+    """As a key of a dictionary such a tuple ended Python itself."""
+    content = b"\x80\x04}K\x00" + step * 1_000_000 + b"K\x00s."
+    with pytest.raises(InputError, match="tuples"):
+        read_pickle(content, origin="x")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import locks
 import pytest
 
 from envkit.errors import InputError
-from envkit.model.explicit_lock import is_explicit_lock, read_explicit_lock, write_explicit_lock
+from envkit.model.explicit_lock import is_explicit_lock, read_explicit_lock
 
 CHANNEL = "https://conda.anaconda.org/conda-forge"
 TEXT = f"""\
@@ -55,12 +54,3 @@ def test_a_wrong_line_is_named(line: str, said: str) -> None:
 def test_without_the_mark_it_is_none() -> None:
     with pytest.raises(InputError, match="no line @EXPLICIT"):
         read_explicit_lock(b"# nothing\n", origin="x.lock")
-
-
-def test_what_was_written_is_read() -> None:
-    packages = (locks.package("b"), locks.package("a"))
-    written = write_explicit_lock(packages, platform="linux-64")
-    read = read_explicit_lock(written, origin="x.lock")
-    assert [(one.url, one.hash.md5) for one in read] == [
-        (one.url, one.hash.md5) for one in packages
-    ]

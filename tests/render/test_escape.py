@@ -9,7 +9,7 @@ from reports import HUGE, REPORTS
 
 from envkit.model import codec
 from envkit.model.report import Report
-from envkit.render.escape import ascii_only, printable, printable_json, printable_lines
+from envkit.render.escape import ascii_only, printable, printable_json
 from envkit.render.json_ import render_json
 
 
@@ -36,10 +36,6 @@ def test_the_result_is_printable_and_stable(text: str) -> None:
     shown = printable(text)
     assert shown.isprintable()
     assert printable(shown) == shown
-
-
-def test_lines_stay_lines() -> None:
-    assert printable_lines("a\n\tb\x1b") == "a\n    b\\x1b"
 
 
 def test_ascii() -> None:

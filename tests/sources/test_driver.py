@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from envkit.model.facts import CudaError, DriverFacts
@@ -227,3 +228,14 @@ def test_outside_linux_the_kernel_and_paths_do_not_apply(tmp_path: Path) -> None
     assert isinstance(found.kernel_module, NotApplicable)
     assert isinstance(found.compat_library, NotApplicable)
     assert isinstance(found.libcuda, Unreadable)
+
+
+@pytest.mark.parametrize("number", [7, 10**9])
+def test_what_is_no_cuda_version_is_not_written_as_one(tmp_path: Path, number: int) -> None:
+    nvml = msgspec.structs.replace(NVML, cuda_version=Asked(value=number))
+    found = facts(tmp_path, **{**WORKS, "nvml": nvml})
+    assert isinstance(found.cuda_version, Unreadable)
+    assert f"{number} is not a CUDA version integer" in found.cuda_version.reason
+    driver = CudaVersion(code=0, version=number)
+    found = facts(tmp_path, **{**WORKS, "nvml": NO_NVML, "cuda_version": driver})
+    assert isinstance(found.cuda_version, Unreadable)
