@@ -8,9 +8,11 @@ Loading this imports neither torch nor the rest of envkit.
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import pytest
 
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from envkit.model.fingerprint import Fingerprint
 
 UPDATE = "--envkit-update"
+_DEVICE = re.compile(r"auto|cpu|cuda(:[0-9]{1,3})?")
+_WRITTEN = pytest.StashKey[list[str]]()
 #: Differences that are written out; the rest is counted.
 MOST_LINES = 12
 
@@ -34,8 +38,9 @@ class EnvkitFingerprint(Protocol):
             step: a function without arguments that runs a few steps from the start; it is called
                 five times, with the same random numbers each time.
             baseline: a file, from the root folder of the tests on.
-            device: `cpu`, `cuda:N`, or `auto`: a GPU if there is one.
+            device: `cpu`, `cuda`, `cuda:N`, or `auto`: a GPU if there is one.
 
+        What is wrong with these, or with the file, fails the test in one line.
         """
 
 
@@ -53,10 +58,52 @@ def envkit_fingerprint(pytestconfig: pytest.Config) -> EnvkitFingerprint:
     def check(
         step: Callable[[], Any], *, baseline: str | Path, device: str = "auto"
     ) -> Fingerprint:
-        path = pytestconfig.rootpath / baseline
-        return _check(step, path, device=device, update=pytestconfig.getoption(UPDATE))
+        path = _baseline_path(pytestconfig.rootpath, baseline)
+        update = pytestconfig.getoption(UPDATE)
+        found = _check(step, path, device=_device(device), update=update)
+        if update:
+            name = path.relative_to(pytestconfig.rootpath).as_posix()
+            pytestconfig.stash.setdefault(_WRITTEN, []).append(name)
+        return found
 
     return check
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Say which baselines were written."""
+    written = config.stash.get(_WRITTEN, [])
+    for name in dict.fromkeys(written):
+        terminalreporter.write_line(f"envkit wrote the baseline {name}")
+
+
+def _baseline_path(root: Path, baseline: Any) -> Path:
+    """Return the file of a baseline; it has to be one in the project, for it is committed."""
+    step = "Name a file from the root folder of the tests on, such as 'tests/step.json'."
+    if not isinstance(baseline, str | Path) or not str(baseline).strip() or "\0" in str(baseline):
+        _fail(f"baseline={baseline!r} names no file.", step)
+    path = Path(os.path.abspath(root / baseline))  # noqa: PTH100 (a link stays what it is)
+    try:
+        inside, is_folder = path.is_relative_to(root), path.is_dir()
+        is_other = path.exists() and not path.is_file()
+    except OSError as error:  # a name that is too long
+        _fail(f"baseline={str(baseline)[:80]!r} cannot be a file: {error}.", step)
+    if not inside:
+        _fail(f"baseline={str(baseline)!r} is outside of the project.", step)
+    if is_folder or is_other:
+        _fail(f"baseline={str(baseline)!r} is {'a folder' if is_folder else 'no file'}.", step)
+    return path
+
+
+def _device(device: Any) -> str:
+    if not isinstance(device, str) or not _DEVICE.fullmatch(device):
+        _fail(f"device={device!r} is none.", "Give 'auto', 'cpu', 'cuda' or 'cuda:N'.")
+    return "cuda:0" if device == "cuda" else device
+
+
+def _fail(what: str, step: str) -> NoReturn:
+    pytest.fail(f"envkit_fingerprint: {what} {step}", pytrace=False)
 
 
 def _check(step: Callable[[], Any], path: Path, *, device: str, update: bool) -> Fingerprint:
@@ -67,14 +114,15 @@ def _check(step: Callable[[], Any], path: Path, *, device: str, update: bool) ->
         pytest.fail(
             f"There is no baseline {path.name}. `pytest {UPDATE}` writes it.", pytrace=False
         )
-    now = step_baseline.fingerprint_of(step, device=device)
-    if update:
-        step_baseline.write_baseline(path, now)
-        return now
     try:
-        unlike = step_baseline.differences(step_baseline.read_baseline(path), now)
+        baseline = None if update else step_baseline.read_baseline(path)  # before the work
+        now = step_baseline.fingerprint_of(step, device=device)
+        if baseline is None:
+            step_baseline.write_baseline(path, now)
+            return now
+        unlike = step_baseline.differences(baseline, now)
     except EnvkitError as error:
-        pytest.fail(f"{error.message} {error.next_step}", pytrace=False)
+        _fail(error.message, error.next_step)
     if unlike:
         pytest.fail(_told(path.name, unlike), pytrace=False)
     return now

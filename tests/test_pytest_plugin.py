@@ -83,6 +83,80 @@ def test_a_baseline_that_was_edited_is_refused(pytester: pytest.Pytester) -> Non
     result.stdout.fnmatch_lines(["*The fingerprint does not hold: *call.step.left*"])
 
 
+@pytest.mark.parametrize("update", [(), ("--envkit-update",)], ids=["check", "update"])
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ('baseline="x.json", device=None', "device=None is none. Give 'auto'"),
+        ('baseline="x.json", device=3', "device=3 is none. Give 'auto'"),
+        ('baseline="x.json", device=""', "device='' is none. Give 'auto'"),
+        ('baseline="x.json", device="gpu"', "device='gpu' is none. Give 'auto'"),
+        ('baseline="x.json", device="cuda:-1"', "device='cuda:-1' is none. Give 'auto'"),
+        ("baseline=None", "baseline=None names no file. Name a file"),
+        ("baseline=3", "baseline=3 names no file. Name a file"),
+        ('baseline=""', "baseline='' names no file. Name a file"),
+        ('baseline=" "', "baseline=' ' names no file. Name a file"),
+        ('baseline="."', "baseline='.' is a folder. Name a file"),
+        ('baseline="folder"', "baseline='folder' is a folder. Name a file"),
+        ('baseline="/dev/null"', "baseline='/dev/null' is outside of the project. Name a file"),
+        ('baseline="../x.json"', "baseline='../x.json' is outside of the project. Name a file"),
+        ('baseline="a\\0b"', "baseline='a\\x00b' names no file. Name a file"),
+        (f'baseline="{"n" * 300}"', "*name too long*. Name a file"),
+    ],
+)
+def test_what_makes_no_sense_fails_in_one_line(
+    arguments: str, said: str, update: tuple[str, ...], pytester: pytest.Pytester
+) -> None:
+    (pytester.path / "folder").mkdir()
+    before = sorted(path.name for path in pytester.path.parent.iterdir())
+    result = project(pytester, *update, call=f"envkit_fingerprint(step, {arguments})")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines_random([f"envkit_fingerprint: *{said.replace('[', '[[]')}*"])
+    assert "Traceback" not in result.stdout.str()
+    assert "Error" not in result.stdout.str()
+    assert sorted(path.name for path in pytester.path.parent.iterdir()) == before
+    assert not list((pytester.path / "folder").iterdir())
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"[]", b"{}", b"\xff\xfe", b"\0", b"text", b"[" * 9999, b'{"schema":1}'],
+    ids=ascii,
+)
+def test_a_baseline_that_is_none_fails_in_one_line(
+    content: bytes, pytester: pytest.Pytester
+) -> None:
+    (pytester.path / "step.json").write_bytes(content)
+    call = 'envkit_fingerprint(step, baseline="step.json", device="cpu")'
+    result = project(pytester, call=call)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["envkit_fingerprint: *step.json*"])
+    assert "Traceback" not in result.stdout.str()
+
+
+def test_a_baseline_that_cannot_be_written_fails_in_one_line(pytester: pytest.Pytester) -> None:
+    (pytester.path / "baselines").write_text("a file where a folder is wanted")
+    result = project(pytester, "--envkit-update")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["envkit_fingerprint: step.json was not written: *"])
+    assert "wrote the baseline" not in result.stdout.str()
+
+
+def test_a_device_that_is_not_there_fails_in_one_line(pytester: pytest.Pytester) -> None:
+    result = project(pytester, "--envkit-update", call=CALL.replace("cpu", "cuda:999"))
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["envkit_fingerprint: torch finds no cuda:999 here. Give *'cpu'*"])
+    assert not (pytester.path / "baselines").exists()
+
+
+def test_an_update_says_what_it_wrote(pytester: pytest.Pytester) -> None:
+    result = project(pytester, "--envkit-update", call=f"{CALL}; {CALL}")
+    result.assert_outcomes(passed=1)
+    told = [line for line in result.outlines if line.startswith("envkit wrote")]
+    assert told == ["envkit wrote the baseline baselines/step.json"]
+    assert "envkit wrote" not in project(pytester, call=CALL).stdout.str()
+
+
 def test_what_the_step_raises_is_raised_in_the_test(pytester: pytest.Pytester) -> None:
     call = """
     import pytest

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
+from envkit.compare.empty_variables import without_empty
 from envkit.compare.layer import MACHINE, Collector, LayerResult, Lost
 from envkit.compare.sides import Side
 from envkit.model.documents import Comparable
@@ -37,8 +38,9 @@ SOFTWARE: Final = (
     "python.version",
     "python.implementation",
 )
+VARIABLES: Final = "environment.variables"
 #: Facts that are tables, compared entry by entry.
-TABLES: Final = ("torch.allocator_settings", "torch.flags", "environment.variables")
+TABLES: Final = ("torch.allocator_settings", "torch.flags", VARIABLES)
 #: Facts that are shown only.
 SHOWN: Final = (
     "driver.version",
@@ -108,9 +110,9 @@ def show_machine(sides: Sequence[Side]) -> LayerResult:
     for key, facts in _gpus(sides):
         _take(collector, key, facts, shown_only=True)
     for name in sorted(PLACES):
-        tables = [_fact(side, "environment.variables") for side in sides]
+        tables = [_fact(side, VARIABLES) for side in sides]
         entries = [_entry(table, name) for table in tables]
-        _take(collector, f"environment.variables.{name}", entries, shown_only=True)
+        _take(collector, f"{VARIABLES}.{name}", entries, shown_only=True)
     for part in ("capability", "sm_count"):
         keys = [_key_value(side, part) for side in sides]
         _take(collector, f"key.{part}", keys, shown_only=True)
@@ -136,7 +138,7 @@ def software_value(side: Side, path: str) -> Observed[Any]:
 
 def variables(side: Side) -> Mapping[str, str] | None:
     """Return the variables that an input records; None where it says nothing about them."""
-    fact = _fact(side, "environment.variables")
+    fact = _fact(side, VARIABLES)
     return fact.value if isinstance(fact, Known) else None
 
 
@@ -183,6 +185,8 @@ def _fact(side: Side, path: str) -> Observed[Any]:
     if side.facts is None or not name:
         return NOT_RECORDED
     found: Observed[Any] = getattr(getattr(side.facts, family), name)
+    if path == VARIABLES and isinstance(found, Known):
+        return Known(value=without_empty(found.value), source=found.source)
     return found
 
 

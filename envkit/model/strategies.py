@@ -32,6 +32,8 @@ class StrategyMeasurement(msgspec.Struct, frozen=True, kw_only=True):
     results: Results
     loss_difference: float | None
     """Largest relative difference of the losses of the compared steps; null without losses."""
+    step_seconds_range: tuple[float, float] | None = None
+    """The fastest and the slowest of the timed steps; not there in documents before 2026-12."""
 
 
 class BatchTrial(msgspec.Struct, frozen=True, kw_only=True):

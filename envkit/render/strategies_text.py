@@ -195,9 +195,24 @@ def _bytes(name: str, one: StrategyMeasurement, reference: StrategyMeasurement |
 def _milliseconds(one: StrategyMeasurement, reference: StrategyMeasurement | None) -> str:
     if one.step_seconds is None:
         return ""
-    shown = f"{one.step_seconds * 1e3:.2f} ms"
     before = reference.step_seconds if reference is not None else None
-    return shown + (f" ({one.step_seconds / before - 1:+.0%})" if before else "")
+    said = []
+    if reference is not None and before:
+        about = "about " if _overlap(one, reference) else ""
+        said.append(f"{about}{one.step_seconds / before - 1:+.0%}")
+    if one.step_seconds_range is not None and one.timed_steps > 1:
+        low, high = one.step_seconds_range
+        said.append(f"{low * 1e3:.2f} to {high * 1e3:.2f}")
+    shown = f"{one.step_seconds * 1e3:.2f} ms"
+    return f"{shown} ({', '.join(said)})" if said else shown
+
+
+def _overlap(one: StrategyMeasurement, other: StrategyMeasurement) -> bool:
+    """Whether some step of each was as fast as one of the other: the change may be noise."""
+    mine, theirs = one.step_seconds_range, other.step_seconds_range
+    if mine is None or theirs is None:
+        return False
+    return mine[0] <= theirs[1] and theirs[0] <= mine[1]
 
 
 def _results(one: StrategyMeasurement) -> str:

@@ -13,13 +13,14 @@ from envkit.compare.comparability import find_ground
 from envkit.compare.fingerprints import compare_fingerprints
 from envkit.compare.layer import LayerResult
 from envkit.compare.sides import Side
-from envkit.errors import InputError
+from envkit.errors import InputError, UsageError
 from envkit.model.codec import decode, encode
 from envkit.model.fingerprint import Fingerprint, Suite
 from envkit.probes.child.membership import VERSION
 from envkit.probes.events import Probe
 from envkit.render.diff_words import line, sentence
 from envkit.workflows.fingerprint import assemble, must_hold, read_key
+from envkit.workflows.input_bytes import read_input
 from envkit.workflows.save import write_atomically
 
 #: Name of the suite of a step alone.
@@ -30,12 +31,16 @@ def fingerprint_of(step: Callable[[], Any], *, device: str = "auto") -> Fingerpr
     """Measure a step in this process; raises what it raises.
 
     Raises:
-        InputError: this torch does not say enough of itself to compare anything.
+        InputError: there is no such device, or this torch does not say enough of itself to
+            compare anything.
 
     """
     # By name and only now: it imports torch.
     in_process = importlib.import_module("envkit.probes.child.in_process")
     told: dict[str, Any] = in_process.measure_here(step, device)
+    if "no_device" in told:
+        message = f"torch finds no {told['no_device']} here."
+        raise InputError(message, next_step="Give device='cpu', or 'auto' for what there is.")
     key = read_key(told["key"])
     if key is None:
         message = "This torch does not tell its version, flags and threads."
@@ -45,19 +50,31 @@ def fingerprint_of(step: Callable[[], Any], *, device: str = "auto") -> Fingerpr
 
 
 def write_baseline(path: Path, fingerprint: Fingerprint) -> None:
-    """Write a baseline, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, encode(fingerprint))
+    """Write a baseline, whole or not at all.
+
+    Raises:
+        UsageError: it cannot be written.
+
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, encode(fingerprint))
+    except (OSError, UsageError) as error:
+        said = error.message if isinstance(error, UsageError) else f"{error.strerror}."
+        message = f"{path.name} was not written: {said}"
+        raise UsageError(message, next_step="Name another file as the baseline.") from error
 
 
 def read_baseline(path: Path) -> Fingerprint:
     """Read a baseline.
 
     Raises:
-        InputError: it is none, or was changed after it was written.
+        InputError: it cannot be read, is none, or was changed after it was written.
 
     """
-    found = decode(path.read_bytes(), Fingerprint, origin=path.name)
+    step = "Check the file, or write it anew with `pytest --envkit-update`."
+    content = read_input(str(path), step)
+    found = decode(content, Fingerprint, origin=path.name)
     must_hold(found)
     return found
 

@@ -188,7 +188,12 @@ def _measured(row: Strategy, found: Mapping[str, Measurement], *, lost: str) -> 
         timed_steps=len(values.step_seconds),
         results=results,
         loss_difference=difference,
+        step_seconds_range=_range(values.step_seconds),
     )
+
+
+def _range(seconds: Sequence[float]) -> tuple[float, float] | None:
+    return (min(seconds), max(seconds)) if seconds else None
 
 
 def _compared(

@@ -10,7 +10,7 @@ from measured_strategies import MEASURED, SETUP, child_run
 from envkit.model.report import Target
 from envkit.model.strategies import LargestBatch, Strategies
 from envkit.probes.child.strategies.catalogue import CALL_STRATEGIES, STRATEGIES
-from envkit.probes.events import Measurement
+from envkit.probes.events import MeasuredValues, Measurement
 from envkit.render import strategies_text
 from envkit.render.strategies_text import (
     headline,
@@ -43,6 +43,37 @@ def test_text() -> None:
 
 def test_markdown() -> None:
     assert_golden(GOLDEN / "strategies.md", render_strategies_markdown(document(*MEASURED)))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        ((0.05, 0.06, 0.07), "60.00 ms (-40%, 50.00 to 70.00) a step"),
+        ((0.05, 0.06, 0.09), "60.00 ms (about -40%, 50.00 to 90.00) a step"),
+        ((0.12, 0.14, 0.11), "120.00 ms (+20%, 110.00 to 140.00) a step"),
+        ((0.1,), "100.00 ms (about +0%) a step"),
+    ],
+)
+def test_a_time_has_its_spread_and_what_may_be_noise_is_only_about(
+    seconds: tuple[float, ...], said: str
+) -> None:
+    def timed(name: str, *steps: float) -> Measurement:
+        values = MeasuredValues(allocated_bytes=1 << 20, step_seconds=steps)
+        return Measurement(name=name, status="measured", reason="", values=values)
+
+    found = document(SETUP, timed("baseline", 0.1, 0.09, 0.105), timed("checkpointing", *seconds))
+    text = " ".join(render_strategies_text(found, Style(width=200)).split())
+    assert "100.00 ms (90.00 to 105.00) a step" in text
+    assert said in text
+    old = msgspec.structs.replace(
+        found,
+        strategies=tuple(
+            msgspec.structs.replace(one, step_seconds_range=None) for one in found.strategies
+        ),
+    )
+    told = " ".join(render_strategies_text(old, Style(width=200)).split())
+    assert "allocated 1024.00 KiB, 100.00 ms a step" in told
+    assert "about" not in told
 
 
 def test_quiet_is_the_verdict() -> None:

@@ -15,6 +15,8 @@ from .protocol import Kept
 def measure_here(step: Callable[[], Any], device: str) -> Dict[str, Any]:
     """Return `key`, `name` of the device and `probes` (fields of their events) of a step.
 
+    Or `no_device` alone, where torch does not find the device.
+
     Args:
         step: called five times, with the same random numbers each time.
         device: `cpu`, `cuda:N`, or `auto`: the first GPU that torch can use, else the CPU.
@@ -35,6 +37,8 @@ def measure_here(step: Callable[[], Any], device: str) -> Dict[str, Any]:
     facts = device_facts(torch, kept)  # type: ignore[arg-type]  # it asks for stages alone
     if device == "auto":
         device = "cuda:0" if facts.get("cuda_available") is True else "cpu"
+    if device != "cpu" and not _is_there(torch, device):
+        return {"no_device": device}
     place = Place(torch, torch_api, device)
     report = GroupReport(kept, call_probes(place.kind, "step"))
     try:
@@ -44,3 +48,8 @@ def measure_here(step: Callable[[], Any], device: str) -> Dict[str, Any]:
     name = torch.cuda.get_device_name(place.index) if place.is_cuda else "CPU"
     events = [event for event in kept.events if event.pop("event") == "probe"]
     return {"key": comparability_key(torch, facts, device), "name": name, "probes": events}
+
+
+def _is_there(torch: Any, device: str) -> bool:
+    number = int(device.partition(":")[2])
+    return bool(torch.cuda.is_available()) and number < torch.cuda.device_count()
