@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -404,3 +405,34 @@ def test_a_rank_takes_the_gpu_of_its_number(  # noqa: PLR0913, PLR0917 (a table'
     assert unusable in looked["unusable"]
     found = main._measured(looked["asked"], looked["unusable"], promised=looked["promised"])
     assert found == device
+
+
+def test_a_context_that_ends_the_look_does_not_end_all(
+    child_module: Child, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    main = child_module("main")
+    started: list[dict[str, Any]] = []
+
+    def run_jobs(jobs: list[Any], *_: object, **__: object) -> list[Any]:
+        device, *others = [child_module("fork").Result(job.name) for job in jobs]
+        started.append(jobs[0].args)
+        device.stage = main.CONTEXT_STAGE * (len(started) == 1)
+        for told in [device] * (len(started) > 1) + others:
+            told.status = "finished"
+        device.value = {"asked": "auto", "unusable": "", "promised": True, "context": None}
+        return [device, *others]
+
+    monkeypatch.setattr(main, "run_jobs", run_jobs)
+    request = {"device": "auto", "tasks": ["facts", "fingerprint"]}
+    assert main._look(cuda_torch(), request, Sink(), time.monotonic() + 60) == ("cuda:0", None)
+    assert [(args["report"], args["test"]) for args in started] == [(True, False), (False, True)]
+
+
+def test_a_look_at_the_context_says_so(
+    child_module: Child, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    families = child_module("families")
+    monkeypatch.setattr(families, "measure_family", lambda *_: {})
+    sink = Sink()
+    assert families.measure_context("cuda:0", sink) == {"facts": {}, "events": []}
+    assert sink.stages == [child_module("main").CONTEXT_STAGE]

@@ -251,6 +251,27 @@ def test_a_process_that_never_leaves_is_ended(
     os.close(read_end)
 
 
+def test_children_that_others_wait_for_are_not_lost(
+    child_module: Child, recorder: Recorder
+) -> None:
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # programs inherit this
+    fork = child_module("fork")
+    try:
+        jobs = [
+            fork.Job("fine", adds, {"name": "fine", "left": 1, "right": 2}, 30.0),
+            fork.Job("dead", crashes, {}, 30.0),
+        ]
+        fine, dead = fork.run_jobs(jobs, recorder.emit, {}, 2)
+        (told,) = fork.run_jobs(jobs[:1], recorder.emit, {}, until_told=True)
+        fork.see_off()
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+    assert (fine.status, fine.value, told.value) == ("finished", 3, 3)
+    assert (dead.status, dead.reason) == (
+        *("exited", "it ended with no result; its exit code was not kept"),
+    )
+
+
 def test_no_jobs(child_module: Child, recorder: Recorder) -> None:
     assert child_module("fork").run_jobs([], recorder.emit, {}) == []
 

@@ -219,7 +219,12 @@ class _Forks(object):
             take_line(line, fork.result, self._emit)
 
     def _has_exited(self, fork: _Fork) -> bool:
-        pid, status = os.waitpid(fork.pid, os.WNOHANG)
+        try:
+            pid, status = os.waitpid(fork.pid, os.WNOHANG)
+        except ChildProcessError:  # it was reaped already: see `set_ending`
+            self._read(fork)
+            set_ending(fork.result, None)
+            return True
         if pid == 0:
             return False
         # Read what it left before saying how it ended.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
-from typing import Any, Callable
+from typing import Any, Callable, Optional
 
 from .protocol import Emitter, described
 
@@ -87,11 +87,18 @@ def take_line(line: bytes, result: Result, emit: Emitter) -> None:
         emit.forward(line)
 
 
-def set_ending(result: Result, code: int) -> None:
-    """Set the status of a job from its exit code (negative: signal) unless it told it itself."""
+def set_ending(result: Result, code: "Optional[int]") -> None:
+    """Set the status of a job from its exit code (negative: signal) unless it told it itself.
+
+    None: nobody can tell, for SIGCHLD is ignored (also inherited) or code of the target waits for
+    every child.
+    """
     if result.has_told:
         return
-    if code < 0:
+    if code is None:
+        result.status = "exited"
+        result.reason = result.reason or "it ended with no result; its exit code was not kept"
+    elif code < 0:
         result.status = "crashed"
         result.reason = _signal_name(-code)
     elif not result.reason:
