@@ -126,11 +126,11 @@ def _look(
     report = "facts" in request["tasks"]
     if not report and (asked == "cpu" or not is_cuda_build(torch)):
         return _concrete(asked, CPU_BUILD, emit, promised=False), None
-    limit_s = max(1.0, min(DEVICE_LIMIT_S, deadline - time.monotonic()))
+    limit_s, cut = _device_limit(deadline)
     args = {"device": asked, "report": report, "test": "fingerprint" not in request["tasks"]}
-    jobs = [Job("device", look_at_device, args, limit_s)]
+    jobs = [Job("device", look_at_device, args, limit_s, cut=cut)]
     if report and can_fork():
-        jobs.append(Job("build", look_at_build, {}, limit_s))
+        jobs.append(Job("build", look_at_build, {}, limit_s, cut=cut))
     elif report:
         look_at_build({}, emit)
     looked, *others = run_jobs(jobs, emit, request, at_once=2, until_told=True)
@@ -215,8 +215,15 @@ def look_at_device(args: "dict[str, Any]", emit: Emitter) -> "dict[str, Any]":
 
 
 def _self_test(device: str, deadline: float) -> Job:
-    limit_s = max(1.0, min(DEVICE_LIMIT_S, deadline - time.monotonic()))
-    return Job("self_test", test_device, {"device": device, "brief": False}, limit_s)
+    limit_s, cut = _device_limit(deadline)
+    args = {"device": device, "brief": False}
+    return Job("self_test", test_device, args, limit_s, cut=cut)
+
+
+def _device_limit(deadline: float) -> "tuple[float, bool]":
+    """Return the seconds for a job on the device, and whether `deadline` leaves less than usual."""
+    left_s = max(1.0, deadline - time.monotonic())
+    return min(DEVICE_LIMIT_S, left_s), left_s < DEVICE_LIMIT_S
 
 
 def test_device(args: "dict[str, Any]", emit: Emitter) -> None:
