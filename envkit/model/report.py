@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -20,6 +20,10 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     """The interpreter; null for a bare prefix or a recorded machine."""
     chosen_by: str
     """The option, variable or default that chose it."""
+
+
+#: In every reason that a time limit is the cause of (the child's own reasons say it too).
+OUT_OF_TIME: Final = "ran out of time"
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from envkit import process
+from envkit.model.report import OUT_OF_TIME
 from envkit.probes.bounds import (
     MAX_EVENTS,
     MAX_FACTS,
@@ -65,6 +66,8 @@ class TimedOut(msgspec.Struct, frozen=True, kw_only=True, tag="timed_out"):
     """It had to be ended at the time limit."""
 
     stage: str
+    limit_s: float
+    """What it was given, without the grace."""
 
 
 class Exited(msgspec.Struct, frozen=True, kw_only=True, tag="exited"):
@@ -143,7 +146,8 @@ def run_child(
     if isinstance(result, process.NotStarted):
         return answer.collected(NotStarted(reason=result.reason), "", 0.0)
     stderr = result.stderr.decode("utf-8", "replace")
-    return answer.collected(_outcome(answer, result, stderr), stderr, result.seconds)
+    outcome = _outcome(answer, result, stderr, limit_s=request.time_limit_s)
+    return answer.collected(outcome, stderr, result.seconds)
 
 
 def describe(run: ChildRun) -> str:
@@ -153,10 +157,8 @@ def describe(run: ChildRun) -> str:
             return "the probe finished"
         case Crashed(signal=name):
             return f"the target's Python crashed ({name}) in stage {run.stage}"
-        case TimedOut(stage=stage):
-            return (
-                f"the target's Python hung in stage {stage}; it was ended after {run.seconds:.0f} s"
-            )
+        case TimedOut(stage=stage, limit_s=limit_s):
+            return f"{OUT_OF_TIME} {_while(stage)}, with a limit of {limit_s:.0f} s"
         case Exited(code=code) if run.hello is None:
             return (
                 f"the target's Python ended (exit code {code}) before the probe could begin: "
@@ -166,6 +168,10 @@ def describe(run: ChildRun) -> str:
             return f"the target's Python ended early (exit code {code}) in stage {run.stage}"
         case NotStarted(reason=reason) | Broken(reason=reason):
             return reason
+
+
+def _while(stage: str) -> str:
+    return "while importing torch" if stage == "importing_torch" else f"in stage {stage}"
 
 
 @contextlib.contextmanager
@@ -302,7 +308,7 @@ class _Answer:
         )
 
 
-def _outcome(answer: _Answer, result: process.Completed, stderr: str) -> Outcome:
+def _outcome(answer: _Answer, result: process.Completed, stderr: str, *, limit_s: float) -> Outcome:
     unfit = _unfit_interpreter(answer, result, stderr)
     if unfit:
         return NotStarted(reason=unfit)
@@ -312,7 +318,7 @@ def _outcome(answer: _Answer, result: process.Completed, stderr: str) -> Outcome
     if answer.complete:
         return Finished()
     if result.timed_out:
-        return TimedOut(stage=answer.stage)
+        return TimedOut(stage=answer.stage, limit_s=limit_s)
     if result.signal is not None:
         return Crashed(signal=result.signal)
     return Exited(code=result.returncode or 0)

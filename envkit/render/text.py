@@ -6,7 +6,7 @@ from typing import Final
 
 from envkit.model.finding import Check, Finding, Severity, Status
 from envkit.model.observed import NOT_RECORDED
-from envkit.model.report import Report
+from envkit.model.report import OUT_OF_TIME, Report
 from envkit.render import fact_rows, fingerprint_rows, sibling_rows
 from envkit.render.page import Page
 from envkit.render.report_words import counted_checks, target_line
@@ -69,6 +69,8 @@ def _draw_verdict(page: Page, report: Report) -> None:
         (f"{page.symbol((good, plain))} {word}", style), (f"  {label}{target_line(report)}", "")
     )
     page.line("  ", verdict.headline, style="bold")
+    if verdict.status == "incomplete" and OUT_OF_TIME in verdict.headline:
+        page.line("  next: ", "Run it again with a larger --timeout; without it there are 300 s.")
 
 
 def _draw_codes(page: Page, findings: tuple[Finding, ...]) -> None:

@@ -15,6 +15,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     advice: str
     torch_again: bool = False
     """The same torch, installed once more, mends it."""
+    only_raised: bool = False
+    """Only an exception says so: a warning in the same words ends no process."""
 
 
 _KINDS = (
@@ -73,8 +75,10 @@ _KINDS = (
     ),
     Kind(
         name="a Python package is missing",
-        pattern=r"No module named|ModuleNotFoundError",
+        # torch only warns where NumPy is missing, and works.
+        pattern=r"(?<!Failed to initialize NumPy: )No module named|ModuleNotFoundError",
         advice="Install what the message names; the environment is incomplete.",
+        only_raised=True,
     ),
     Kind(
         name="out of memory",
@@ -129,5 +133,6 @@ def classify(words: str, how: str) -> Kind:
         how: `raised`, `crashed`, `timed_out` or `exited`: what there is to say where no word helps.
 
     """
-    by_words = next((kind for kind in _KINDS if re.search(kind.pattern, words)), None)
+    kinds = (kind for kind in _KINDS if how == "raised" or not kind.only_raised)
+    by_words = next((kind for kind in kinds if re.search(kind.pattern, words)), None)
     return by_words or _BY_END.get(how, _OTHER)

@@ -11,7 +11,7 @@ import msgspec
 from envkit.model.facts import Facts
 from envkit.model.finding import Check, Finding, Severity, Status
 from envkit.model.observed import NOT_RECORDED, Absent, NotApplicable, Unreadable, value_of
-from envkit.model.report import Verdict
+from envkit.model.report import OUT_OF_TIME, Verdict
 from envkit.rules.engine import observed
 from envkit.rules.memory import no_room_to_start, what_did_not_fit
 from envkit.rules.registry import BY_CODE
@@ -202,7 +202,9 @@ def _cause(failing: Sequence[Finding]) -> Finding:
 
 def _blocked_headline(blocked: Blocked) -> str:
     code = f" ({blocked.code})" if blocked.code else ""
-    return f"No verdict: {blocked.reason}{code}."
+    # Both are told here, so that a saved report and a page say it like the terminal.
+    more = "; raise --timeout" if OUT_OF_TIME in blocked.reason else ""
+    return f"No verdict: {blocked.reason}{code}{more}."
 
 
 def _pass_headline(subject: Subject, findings: Sequence[Finding], probes: Probes) -> str:

@@ -150,7 +150,6 @@ def import_failure(
     *,
     signal: str | None,
     exit_code: int | None,
-    timed_out: bool,
     stage: str,
 ) -> ImportFailure:
     """Describe an import that did not work.
@@ -159,7 +158,6 @@ def import_failure(
         error: the child's event `error`, where it sent one.
         signal: name of the signal that ended the child.
         exit_code: its exit code.
-        timed_out: whether it was ended at the time limit.
         stage: the last stage it announced.
 
     """
@@ -167,8 +165,6 @@ def import_failure(
         message = str(error.get("message") or "")
         last_line = (message.strip().splitlines() or ["no message"])[-1]
         return ImportFailure(how="raised", message=f"{error.get('type', 'Error')}: {last_line}")
-    if timed_out:
-        return ImportFailure(how="timed_out", message=f"no answer in time, last stage: {stage}")
     if signal is not None:
         return ImportFailure(how="crashed", message=f"{signal}, last stage: {stage}")
     return ImportFailure(how="exited", message=f"exit code {exit_code}, last stage: {stage}")

@@ -15,7 +15,6 @@ from envkit.probes.launch import (
     Crashed,
     Exited,
     Finished,
-    TimedOut,
     describe,
 )
 from envkit.sources import imported_torch
@@ -49,7 +48,10 @@ def add_answer(
 
 
 def import_failure(run: ChildRun) -> ImportFailure | None:
-    """Say how `import torch` failed; None when it worked or was never reached."""
+    """Say how `import torch` failed; None when it worked or nobody saw it to its end.
+
+    One that a time limit cut off may have been about to work: that is not known, no failure.
+    """
     raised = next((error for error in run.errors if error.stage == IMPORTING), None)
     if raised is None and (run.stage != IMPORTING or not _ended_early(run)):
         return None  # it works, or the interpreter never came so far
@@ -58,7 +60,6 @@ def import_failure(run: ChildRun) -> ImportFailure | None:
         None if raised is None else msgspec.to_builtins(raised),
         signal=outcome.signal if isinstance(outcome, Crashed) else None,
         exit_code=outcome.code if isinstance(outcome, Exited) else None,
-        timed_out=isinstance(outcome, TimedOut),
         stage=run.stage,
     )
 
@@ -97,7 +98,7 @@ def _torch(
 
 
 def _not_reached(static: TorchFacts, run: ChildRun) -> TorchFacts:
-    """Return the facts of a target whose Python never came to the import: a program, a hang."""
+    """Return the facts of a target whose Python never came through the import: a hang."""
     untold = Unreadable(reason=describe(run), source="import torch")
     changes = {"import_failure": untold}
     if not isinstance(static.version, Known):
@@ -119,7 +120,7 @@ def _found_after_all(static: TorchFacts) -> TorchFacts:
 
 
 def _ended_early(run: ChildRun) -> bool:
-    return isinstance(run.outcome, Crashed | TimedOut | Exited)
+    return isinstance(run.outcome, Crashed | Exited)
 
 
 def _has_no_torch(run: ChildRun) -> bool:

@@ -17,7 +17,7 @@ from envkit.model.facts import TorchFacts
 from envkit.model.fingerprint import ProbeResult
 from envkit.model.observed import Absent
 from envkit.probes.events import SuiteStart
-from envkit.probes.launch import Crashed
+from envkit.probes.launch import Crashed, TimedOut
 from envkit.workflows import live
 
 NOTHING = {"fingerprint": lambda *_, **__: None}
@@ -32,6 +32,12 @@ MACHINES: dict[str, dict[str, Any]] = {
         "imported": lambda _, facts, __: facts,
     },
     "crash": {**NOTHING, "child": lambda *_: child_run(outcome=Crashed(signal="SIGSEGV"))},
+    "slow": {
+        **NOTHING,
+        "child": lambda *_: child_run(
+            stage="importing_torch", outcome=TimedOut(stage="importing_torch", limit_s=7.0)
+        ),
+    },
     "gpus": {
         "child": lambda *_: child_run(
             facts={"torch": {"device_count": 2}},
@@ -95,6 +101,17 @@ def test_the_first_line_says_verdict_target_and_why(monkeypatch: pytest.MonkeyPa
     _, text = verify(monkeypatch, "good", "--label", "lab-1")
     first = text.splitlines()[0]
     assert first == "✔ PASS  lab-1: virtual environment ~/v (chosen by VIRTUAL_ENV)"
+
+
+def test_a_time_limit_that_was_too_short_is_named_with_what_to_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    code, text = verify(monkeypatch, "slow", "--timeout", "7")
+    assert code == 3
+    said = " ".join(text.split())
+    assert "out of time while importing torch, with a limit of 7 s; raise --timeout" in said
+    assert "next: Run it again with a larger --timeout" in said
+    assert "next:" not in verify(monkeypatch, "crash")[1]
 
 
 def test_quiet_is_short_and_verbose_is_long(monkeypatch: pytest.MonkeyPatch) -> None:

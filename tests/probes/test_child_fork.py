@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from envkit.model.report import OUT_OF_TIME
 from envkit.probes import launch
 from envkit.probes.events import ChildRequest
 
@@ -172,6 +173,15 @@ def test_time_limit(child_module: Child, recorder: Recorder, function: Any) -> N
     (result,) = fork.run_jobs([job], recorder.emit, {})
     assert (result.status, result.reason) == ("timed_out", "no end after 0.5 s")
     assert result.seconds < 30
+
+
+def test_a_job_that_the_limit_of_all_cut_short_says_so_in_round_figures(
+    child_module: Child,
+) -> None:
+    jobs = child_module("jobs")
+    result = jobs.Result("slow")
+    jobs.set_timed_out(result, jobs.Job("slow", sleeps, {}, 9.92858, cut=True))
+    assert result.reason == f"{OUT_OF_TIME}: no end after 9.93 s"
 
 
 def test_a_process_left_behind_does_not_hold_us_up(child_module: Child, recorder: Recorder) -> None:

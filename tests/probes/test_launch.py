@@ -74,9 +74,10 @@ def test_torch_that_hangs(target: Target, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(launch, "GRACE_S", 2.0)
     target.module("torch.", "import time\ntime.sleep(600)")
     run = target.run(time_limit_s=2.0)
-    assert run.outcome == launch.TimedOut(stage="importing_torch")
-    assert "torch/__init__.py" in run.stderr_tail.replace("\\", "/")  # where it hangs
-    assert "hung in stage importing_torch" in launch.describe(run)
+    assert run.outcome == launch.TimedOut(stage="importing_torch", limit_s=2.0)
+    assert run.stderr_tail == ""  # no stack: writing it from a timer crashed the child
+    assert "ran out of time while importing torch" in launch.describe(run)
+    assert "2 s" in launch.describe(run)
 
 
 def test_a_short_time_limit_is_not_outlived_by_the_wait_for_a_reason(target: Target) -> None:

@@ -29,6 +29,8 @@ from judged import (
 
 from envkit.model.facts import CondaPackage, ImportFailure, PipDistribution
 from envkit.model.finding import Severity, Status
+from envkit.model.observed import Known
+from envkit.rules.import_failure import classify
 
 CONDA = CondaPackage(
     name="pytorch", version="2.5.1", build="py3.12_cuda12.4_cudnn9.1.0_0", channel="pytorch"
@@ -215,6 +217,26 @@ def test_an_import_that_said_nothing_is_told_by_its_end(how: Any, kind: str) -> 
     found = finding("TOR002", **raised("") | {"torch_import_failure": failure})
     assert kind in next(one.seen for one in found.evidence if one.what == "kind")
     assert found.severity is Severity.ERROR
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Failed to initialize NumPy: No module named 'numpy'",
+        "UserWarning: No module named 'onnx', its exporter is not there",
+    ],
+)
+def test_a_warning_of_a_missing_package_is_not_why_python_crashed(words: str) -> None:
+    failure = ImportFailure(how="crashed", message="SIGSEGV, last stage: importing_torch")
+    told = Known(value=words, source="standard error")
+    given = raised("") | {"torch_import_failure": failure, "torch_stderr_tail": told}
+    kinds = [one.seen for one in finding("TOR002", **given).evidence if one.what == "kind"]
+    assert kinds == ["the interpreter crashed"]
+
+
+def test_torch_without_numpy_only_warns() -> None:
+    warning = "Failed to initialize NumPy: No module named 'numpy'"
+    assert classify(f"RuntimeError: something else\n{warning}", "raised").name == "not classified"
 
 
 def test_a_cpu_build_by_conda_is_mended_by_conda() -> None:

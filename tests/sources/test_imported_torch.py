@@ -224,7 +224,6 @@ def test_standard_error_of_a_torch_that_works_is_nobodys_business() -> None:
         ),
         ({"error": {}}, "raised", "Error: no message"),
         ({"signal": "SIGSEGV"}, "crashed", "SIGSEGV, last stage: importing_torch"),
-        ({"timed_out": True}, "timed_out", "no answer in time, last stage: importing_torch"),
         ({"exit_code": 1}, "exited", "exit code 1, last stage: importing_torch"),
     ],
 )
@@ -233,7 +232,6 @@ def test_how_an_import_can_end(options: dict[str, Any], how: str, message: str) 
         "error": None,
         "signal": None,
         "exit_code": None,
-        "timed_out": False,
         "stage": "importing_torch",
         **options,
     }

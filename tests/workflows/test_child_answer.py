@@ -59,7 +59,6 @@ def test_what_torch_says_stands_over_its_files() -> None:
     ("outcome", "how"),
     [
         (Crashed(signal="SIGSEGV"), "crashed"),
-        (TimedOut(stage="importing_torch"), "timed_out"),
         (Exited(code=3), "exited"),
     ],
 )
@@ -67,8 +66,6 @@ def test_an_import_that_ends_the_child(outcome: Any, how: str) -> None:
     failure = import_failure(child_run(outcome=outcome, stage="importing_torch", hello=HELLO))
     assert failure is not None
     assert failure.how == how
-    if isinstance(outcome, TimedOut):
-        outcome = TimedOut(stage="cuda_init")
     later = child_run(outcome=outcome, stage="cuda_init", hello=HELLO)
     assert import_failure(later) is None
     assert "cuda_init" in probes_problem(later)
@@ -76,6 +73,15 @@ def test_an_import_that_ends_the_child(outcome: Any, how: str) -> None:
     assert isinstance(told.import_failure, Absent)
     assert isinstance(told.cuda_available, Unreadable)
     assert "cuda_init" in told.cuda_available.reason
+
+
+def test_an_import_that_a_time_limit_cut_off_is_no_failure_of_torch() -> None:
+    outcome = TimedOut(stage="importing_torch", limit_s=1.0)
+    run = child_run(outcome=outcome, stage="importing_torch", hello=HELLO)
+    torch = answer(run).torch
+    assert isinstance(torch.import_failure, Unreadable)
+    assert "out of time while importing torch" in torch.import_failure.reason
+    assert judged(answer(run)) == {}
 
 
 def test_an_import_that_raises() -> None:
@@ -127,7 +133,12 @@ def test_a_device_that_cannot_be_used_is_the_reason_for_what_is_missing() -> Non
 @pytest.mark.parametrize("stage", ["starting_python", "starting_probe"])
 @pytest.mark.parametrize(
     "outcome",
-    [Exited(code=3), TimedOut(stage="starting_python"), Crashed(signal="SIGSEGV"), NO_ANSWER],
+    [
+        Exited(code=3),
+        TimedOut(stage="starting_python", limit_s=1.0),
+        Crashed(signal="SIGSEGV"),
+        NO_ANSWER,
+    ],
 )
 def test_a_program_that_never_came_to_the_import_says_nothing_of_torch(
     outcome: Any, stage: str

@@ -15,7 +15,7 @@ from envkit.probes.child.exercises.catalogue import random_trace
 from envkit.probes.child.exercises.operations import carry_out
 from envkit.probes.child.membership import SUITES
 from envkit.probes.events import ChildError, Probe, SuiteStart
-from envkit.probes.launch import Crashed
+from envkit.probes.launch import Crashed, TimedOut
 from envkit.workflows.conclude import how_probes_went
 from envkit.workflows.fingerprint import build_fingerprint, conformity_of, must_hold
 from envkit.workflows.nonce import ShuffledAddresses, depends_on_addresses
@@ -107,6 +107,21 @@ def test_probes_that_were_promised_and_never_reported_have_failed(
     assert said in lost.reason
     assert sorted(found.digests) == ["allocator", "tensors", "workspaces"]
     assert how_probes_went(ASKED, found).outcome == "incomplete"
+
+
+def test_exercises_of_the_cpu_are_the_model_s_even_where_the_child_ran_out_of_time() -> None:
+    """The model answers them there: nothing was to be measured, so nothing is lost."""
+    late = probe("exercises.streams", status="failed", values=None, operations=None)
+    suite = SuiteStart(name="quick", version=2, seed=1, probes=(late.name, NAMES[-1]))
+    for probes in ((), (late,)):
+        run: dict[str, Any] = {"outcome": TimedOut(stage="x", limit_s=1.0), "suite": suite}
+        found = built(probes, **run, key=key(device="cpu", capability=None, sm_count=None))
+        answered = found.layers.allocator["exercises.streams"]
+        assert (answered.status, answered.modelled) == ("exact", True)
+        assert answered.values
+        assert "exercises" not in how_probes_went(ASKED, found).reason
+    on_gpu = built((late,), **run)
+    assert on_gpu.layers.allocator["exercises.streams"].status == "failed"
 
 
 def test_what_may_be_missing_has_a_digest_of_its_own_and_no_part_in_its_layer_s() -> None:

@@ -124,7 +124,8 @@ def test_a_flag_that_torch_refuses_has_no_verdict_whatever_was_asked_for() -> No
 
 
 @pytest.mark.parametrize(
-    ("outcome", "said"), [(Crashed(signal="SIGSEGV"), "SIGSEGV"), (TimedOut(stage="x"), "hung")]
+    ("outcome", "said"),
+    [(Crashed(signal="SIGSEGV"), "SIGSEGV"), (TimedOut(stage="x", limit_s=2.0), "out of time")],
 )
 def test_probes_that_end_early_are_incomplete_and_say_why(outcome: Any, said: str) -> None:
     report = run(child=lambda *_: child_run(outcome=outcome), fingerprint=lambda *_, **__: None)

@@ -17,7 +17,7 @@ import time
 import warnings
 from typing import Any, Iterator
 
-from .jobs import Job, Result, set_ending, take_line, tell_result
+from .jobs import Job, Result, set_ending, set_timed_out, take_line, tell_result
 from .protocol import Emitter
 from .spawn import run_in_new_interpreter
 from .torch_api import attempt, cuda_is_initialized
@@ -241,8 +241,7 @@ class _Forks(object):
             fork.result.status = "lost"
             fork.result.reason = "it sent more than {} bytes in one line".format(MAX_LINE_BYTES)
         elif fork.result.status == "lost":  # neither a value nor an error yet
-            fork.result.status = "timed_out"
-            fork.result.reason = "no end after {:g} s".format(fork.job.time_limit_s)
+            set_timed_out(fork.result, fork.job)
         return True
 
     def _kill(self, fork: _Fork) -> None:

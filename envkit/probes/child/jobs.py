@@ -14,9 +14,10 @@ class Job(object):
 
     `function` stands at the top level of a module of this package (a spawned child finds it by its
     name) and `args` is JSON. It may emit events: they are passed on to the parent of all.
+    `cut`: the limit of all left it less time than such a job may take.
     """
 
-    __slots__ = ("args", "function", "name", "time_limit_s")
+    __slots__ = ("args", "cut", "function", "name", "time_limit_s")
 
     def __init__(
         self,
@@ -24,11 +25,14 @@ class Job(object):
         function: "Callable[[dict[str, Any], Emitter], Any]",
         args: "dict[str, Any]",
         time_limit_s: float,
+        *,
+        cut: bool = False,
     ) -> None:
         self.name = name
         self.function = function
         self.args = args
         self.time_limit_s = time_limit_s
+        self.cut = cut
 
 
 class Result(object):
@@ -85,6 +89,14 @@ def take_line(line: bytes, result: Result, emit: Emitter) -> None:
         if name == "stage":
             result.stage = str(event.get("name"))
         emit.forward(line)
+
+
+def set_timed_out(result: Result, job: Job) -> None:
+    """Set the status of a job that was ended at its limit."""
+    result.status = "timed_out"
+    # The words of `envkit.model.report.OUT_OF_TIME`: more time for all is what helps.
+    whose = "ran out of time: " if job.cut else ""
+    result.reason = "{}no end after {:.3g} s".format(whose, job.time_limit_s)
 
 
 def set_ending(result: Result, code: "Optional[int]") -> None:

@@ -57,9 +57,8 @@ def _answer(request: "dict[str, Any]", emit: Emitter) -> None:
             PROTOCOL, request.get("protocol")
         )
         raise ValueError(message)
-    limit_s = float(request["time_limit_s"])
-    deadline = time.monotonic() + limit_s
-    torch = import_torch(emit, limit_s)
+    deadline = time.monotonic() + float(request["time_limit_s"])
+    torch = import_torch(emit)
     if torch is None:
         return
     flags_are_set = _set_flags(torch, request, emit)
@@ -148,9 +147,10 @@ def _looked(
     args: "dict[str, Any]", emit: Emitter, request: "dict[str, Any]", deadline: float
 ) -> Result:
     """Look at the device, and at the build beside it where there is a report to write."""
-    jobs = [Job("device", look_at_device, args, _limit_s(deadline))]
+    limit_s, cut = _device_limit(deadline)
+    jobs = [Job("device", look_at_device, args, limit_s, cut=cut)]
     if args["report"] and can_fork():
-        jobs.append(Job("build", look_at_build, {}, _limit_s(deadline)))
+        jobs.append(Job("build", look_at_build, {}, limit_s, cut=cut))
     elif args["report"]:
         look_at_build({}, emit)
     looked, *others = run_jobs(jobs, emit, request, at_once=2, until_told=True)
@@ -162,10 +162,6 @@ def _looked(
         again = dict(args, report=False, test=True)
         return _looked(again, emit, request, deadline)
     return looked
-
-
-def _limit_s(deadline: float) -> float:
-    return max(1.0, min(DEVICE_LIMIT_S, deadline - time.monotonic()))
 
 
 def _unknown(reason: str) -> "dict[str, Any]":
@@ -233,7 +229,15 @@ def look_at_device(args: "dict[str, Any]", emit: Emitter) -> "dict[str, Any]":
 
 
 def _self_test(device: str, deadline: float) -> Job:
-    return Job("self_test", test_device, {"device": device, "brief": False}, _limit_s(deadline))
+    limit_s, cut = _device_limit(deadline)
+    args = {"device": device, "brief": False}
+    return Job("self_test", test_device, args, limit_s, cut=cut)
+
+
+def _device_limit(deadline: float) -> "tuple[float, bool]":
+    """Return the seconds for a job on the device, and whether `deadline` leaves less than usual."""
+    left_s = max(1.0, deadline - time.monotonic())
+    return min(DEVICE_LIMIT_S, left_s), left_s < DEVICE_LIMIT_S
 
 
 def test_device(args: "dict[str, Any]", emit: Emitter) -> None:

@@ -13,6 +13,8 @@ KINDS = ("cpu", "cuda")
 
 #: How the names of the probes of a user's own step begin.
 OWN_STEP = "call."
+#: How the names of the allocator's exercises begin.
+EXERCISE = "exercises."
 
 
 class Probe(NamedTuple):
@@ -44,7 +46,7 @@ class Suite(NamedTuple):
 def _exercises(_kind: str) -> List[Probe]:
     return [
         Probe(
-            name="exercises." + name,
+            name=EXERCISE + name,
             group=name,
             part="",
             layer=ALLOCATOR,

@@ -11,7 +11,7 @@ import threading
 import time
 from typing import Any, Callable, Optional
 
-from .jobs import Job, Result, name_of, set_ending, take_line
+from .jobs import Job, Result, name_of, set_ending, set_timed_out, take_line
 from .protocol import Emitter
 
 #: Events of the second interpreter that say nothing about the job.
@@ -29,8 +29,7 @@ def run_in_new_interpreter(job: Job, emit: Emitter, request: "dict[str, Any]") -
     if code is not None:
         set_ending(result, code)
     elif result.status == "lost":  # neither a value nor an error yet
-        result.status = "timed_out"
-        result.reason = "no end after {:g} s".format(job.time_limit_s)
+        set_timed_out(result, job)
     result.seconds = time.monotonic() - started
     return result
 

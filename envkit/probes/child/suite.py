@@ -251,10 +251,7 @@ class _Runner:
             later += CALL in self._families and chosen != [CALL]
             left_s = self._deadline - time.monotonic()
             limit_s = max(1.0, left_s * (1 - min(MOST_KEPT_SHARE, later * KEPT_SHARE)))
-            jobs = [
-                self._job(name, min(_LIMITS_S.get(name, FAMILY_LIMIT_S), limit_s))
-                for name in chosen
-            ]
+            jobs = [self._job(name, limit_s) for name in chosen]
             together = at_once + len(beside)
             ended = run_jobs([*jobs, *beside], self._tally, self._request, together)
             for name, result in zip(chosen, ended):
@@ -271,7 +268,8 @@ class _Runner:
             if not result.ok:
                 result.emit_error(self._tally, result.name)
 
-    def _job(self, family: str, limit_s: float) -> Job:
+    def _job(self, family: str, left_s: float) -> Job:
+        limit_s = _LIMITS_S.get(family, FAMILY_LIMIT_S)
         args = {
             "family": family,
             "device": self._plan.device,
@@ -281,7 +279,7 @@ class _Runner:
         }
         # The user's own step may write where it was started: into a folder that is thrown away.
         function = measure_family if family == CALL else measure_at_root
-        return Job(family, function, args, limit_s)
+        return Job(family, function, args, min(limit_s, left_s), cut=left_s < limit_s)
 
     def _unreported(self, family: str, result: Result) -> None:
         reason = "the child of {} ended early: {}".format(family, result.reason)

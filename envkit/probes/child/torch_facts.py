@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import faulthandler
 import sys
-from functools import partial
 from typing import Any, Optional
 
 from .flags import read_flags
@@ -24,20 +22,18 @@ MAX_TEXT_CHARS = 4000
 CPU_BUILD = "this torch is built without CUDA"
 
 
-def import_torch(emit: Emitter, limit_s: float) -> "Optional[Any]":
+def import_torch(emit: Emitter) -> "Optional[Any]":
     """Import torch; None when that raised, which is then reported as an `error` event.
 
-    After `limit_s` the stack is written to stderr, so that one can see where it hangs.
+    No timer writes the stack here when it takes too long: `faulthandler` then reads the frames of
+    threads that run, and during an import that crashed the child. The parent ends it at the limit.
     """
     emit.stage("importing_torch")
-    attempt(partial(faulthandler.dump_traceback_later, limit_s))
     try:
         import torch
     except BaseException as error:  # noqa: BLE001  (SystemExit of a broken install too)
         emit.error("importing_torch", error)
         return None
-    finally:
-        attempt(faulthandler.cancel_dump_traceback_later)
     emit.stage("imported")
     return torch
 
