@@ -29,6 +29,12 @@ def step():
 def leaking():
     kept.append(torch.ones(1000))
 
+def half_comparable():
+    return {"loss": torch.ones(2), "rows": (row for row in range(3))}
+
+def not_comparable():
+    return (row for row in range(3))
+
 def counting():
     kept.append(0)
     return len(kept)
@@ -89,8 +95,10 @@ def test_a_step_has_all_its_parts_twice_alike(child: Child, place: Any, folder: 
         assert part["runs"][0] == part["runs"][1]
     assert found["left"]["runs"][0] == {"left_bytes": 0}
     outputs = found["outputs"]["runs"][0]
-    assert {*outputs} == {"returned.loss", "returned.steps.0", "returned.steps.1"}
+    names = ("loss", "steps.0", "steps.1", "name")
+    assert {*outputs} == {f"returned.{name}" for name in names}
     assert outputs["returned.steps.1"] == {"value": "0x1.0000000000000p-1"}
+    assert found["outputs"]["reason"] is None
     assert 8 * 8 * 4 in found["tensors"]["runs"][0]["requests"]
 
 
@@ -99,7 +107,15 @@ def test_what_every_call_leaves_behind_is_counted_to_the_byte(
 ) -> None:
     found = measured(child, place, folder, "leaking")
     assert found["left"]["runs"] == [{"left_bytes": 4000}, {"left_bytes": 4000}]
-    assert "returned no tensor" in found["outputs"]["not_run"]
+    assert "returned nothing that can be compared" in found["outputs"]["not_run"]
+
+
+def test_what_cannot_be_compared_is_named(child: Child, place: Any, folder: Path) -> None:
+    told = measured(child, place, folder, "half_comparable")["outputs"]
+    assert {*told["runs"][0]} == {"returned.loss"}
+    assert told["reason"] == "not compared: returned.rows (generator)"
+    told = measured(child, place, folder, "not_comparable")["outputs"]
+    assert told["not_run"].endswith("can be compared; not compared: returned (generator)")
 
 
 def test_outputs_that_change_are_reported_as_they_are(

@@ -11,18 +11,18 @@ import importlib
 import os
 import sys
 import traceback
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional
+from typing import Any, Callable, Dict, List
 
-from .. import digests, streams
+from .. import streams
 from ..place import Place
 from ..protocol import message_of, printable
 from .probes import RUNS, Report, report_split, run_once
+from .returned import Returned
 from .training import without_collector
 
 #: Frames of a traceback that are shown, the innermost ones.
 MOST_FRAMES = 6
 MOST_CHARS = 1800
-MOST_OUTPUTS = 1000
 
 #: Files whose frames are between us and the user's code.
 _NOT_THEIRS = (
@@ -123,7 +123,7 @@ def measure_step(place: Place, step: Step, seed: int, report: Report) -> None:
     def work(_mark: Callable[[str], None]) -> Dict[str, Any]:
         place.torch.manual_seed(seed)
         with without_collector():
-            outputs = theirs(lambda: _bits(step()))
+            outputs = Returned(theirs(step))
         gc.collect()  # what it leaves in cycles is not kept
         return {"outputs": lambda: outputs}
 
@@ -143,40 +143,10 @@ def measure_step(place: Place, step: Step, seed: int, report: Report) -> None:
     report("left", runs=[{"left_bytes": nbytes} for nbytes in left])
 
 
-def _report_outputs(runs: List[Dict[str, Any]], report: Report) -> None:
-    if any(runs):
-        report("outputs", runs=runs)
+def _report_outputs(runs: List[Returned], report: Report) -> None:
+    left_out = runs[0].not_compared()
+    if any(run.exact for run in runs):
+        report("outputs", runs=[run.exact for run in runs], reason=left_out or None)
     else:
-        report("outputs", not_run="the function returned no tensor and no number")
-
-
-def _bits(returned: Any) -> Dict[str, Any]:
-    """Return the exact text of every tensor and number in what a function returned."""
-    found: Dict[str, Any] = {}
-    _collect(returned, "returned", found)
-    return found
-
-
-def _collect(value: Any, name: str, found: Dict[str, Any]) -> None:
-    parts: Iterable[Any] = ()
-    if isinstance(value, Mapping):
-        parts = value.items()
-    elif isinstance(value, (list, tuple)):
-        parts = enumerate(value)
-    elif len(found) < MOST_OUTPUTS:
-        text = _exact(value)
-        if text is not None:
-            found[name] = text
-    for key, part in parts:
-        _collect(part, "{}.{}".format(name, printable(str(key))), found)
-
-
-def _exact(value: Any) -> Optional[Dict[str, Any]]:
-    """Return the exact text of a tensor or a number; None of anything else."""
-    if hasattr(value, "untyped_storage") and hasattr(value, "detach"):
-        return digests.of_tensor(value)
-    if isinstance(value, float):
-        return {"value": digests.of_float(value)}
-    if isinstance(value, (bool, int)):
-        return {"value": str(value)}
-    return None
+        nothing = "the function returned nothing that can be compared"
+        report("outputs", not_run="; ".join(filter(None, (nothing, left_out))))
