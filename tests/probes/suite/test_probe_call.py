@@ -29,6 +29,9 @@ def step():
 def leaking():
     kept.append(torch.ones(1000))
 
+def sparse():
+    return torch.eye(4).to_sparse()
+
 def half_comparable():
     return {"loss": torch.ones(2), "rows": (row for row in range(3))}
 
@@ -110,6 +113,17 @@ def test_what_every_call_leaves_behind_is_counted_to_the_byte(
     assert "returned nothing that can be compared" in found["outputs"]["not_run"]
 
 
+def test_a_sparse_tensor_is_compared_and_nobody_blamed(
+    child: Child, torch: Any, folder: Path
+) -> None:
+    place = child("place").Place(torch, child("torch_api"), "cpu")
+    found = measured(child, place, folder, "sparse")
+    outputs = found["outputs"]["runs"][0]
+    assert {*outputs} == {
+        f"returned.{part}" for part in ("shape.0", "shape.1", "indices", "values")
+    }
+
+
 def test_what_cannot_be_compared_is_named(child: Child, place: Any, folder: Path) -> None:
     told = measured(child, place, folder, "half_comparable")["outputs"]
     assert {*told["runs"][0]} == {"returned.loss"}
@@ -131,7 +145,7 @@ def test_outputs_that_change_are_reported_as_they_are(
     [
         ("broken", "your own code raised ValueError: my shape is wrong (mysteps.py:"),
         ("leaving", "your own code raised SystemExit: 3 (mysteps.py:"),
-        ("missing", "mysteps has no missing"),
+        ("missing", "module mysteps has no function missing"),
         ("not_a_function", "mysteps:not_a_function is int, and no function"),
     ],
 )
@@ -154,8 +168,18 @@ def test_a_module_that_is_not_there_is_told(child: Child, torch: Any, folder: Pa
     place = child("place").Place(torch, child("torch_api"), "cpu")
     found = Found()
     child("workloads.call").measure(place, "no_such_module:f", 7, found, folder=str(folder))
-    assert found["rest"]["failed"] == (
-        "your own code raised ModuleNotFoundError: No module named 'no_such_module'"
+    said = f"module no_such_module was not found from folder {folder}"
+    assert found["rest"]["failed"] == said
+
+
+def test_what_a_module_lacks_itself_is_told_as_theirs(
+    child: Child, torch: Any, folder: Path
+) -> None:
+    (folder / "mysteps.py").write_text("import no_such_module\n", "utf-8")
+    place = child("place").Place(torch, child("torch_api"), "cpu")
+    failed = measured(child, place, folder, "step")["rest"]["failed"]
+    assert failed.startswith(
+        "your own code raised ModuleNotFoundError: No module named 'no_such_module' (mysteps.py:1"
     )
 
 

@@ -59,16 +59,27 @@ def find(target: str, folder: str) -> Step:
     os.chdir(folder)
     sys.path.insert(0, folder)
     module, _, name = target.partition(":")
-    found = theirs(lambda: importlib.import_module(module))
+    found = theirs(lambda: _imported(module, folder))
     for part in name.split("."):
         if not hasattr(found, part):
-            message = "{} has no {}".format(module, name)
+            message = "module {} has no function {}".format(module, name)
             raise StepRaised(message)
         found = getattr(found, part)
     if not callable(found):
         message = "{} is {}, and no function".format(target, type(found).__name__)
         raise StepRaised(message)
     return found  # type: ignore[no-any-return]
+
+
+def _imported(module: str, folder: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        # One that is missing inside of their module is theirs to tell.
+        if error.name is None or not (module + ".").startswith(error.name + "."):
+            raise
+        message = "module {} was not found from folder {}".format(error.name, folder)
+        raise StepRaised(message) from error
 
 
 def theirs(code: Step) -> Any:
@@ -80,7 +91,7 @@ def theirs(code: Step) -> Any:
     """
     try:
         return code()
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, StepRaised):
         raise
     except BaseException as error:
         raise StepRaised(_told(error)) from error
