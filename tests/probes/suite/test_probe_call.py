@@ -32,6 +32,10 @@ def leaking():
 def sparse():
     return torch.eye(4).to_sparse()
 
+def other_when_watched():
+    kept.append(0)
+    return torch.ones(100 if len(kept) > 3 else 200)
+
 def half_comparable():
     return {"loss": torch.ones(2), "rows": (row for row in range(3))}
 
@@ -103,6 +107,17 @@ def test_a_step_has_all_its_parts_twice_alike(child: Child, place: Any, folder: 
     assert outputs["returned.steps.1"] == {"value": "0x1.0000000000000p-1"}
     assert found["outputs"]["reason"] is None
     assert 8 * 8 * 4 in found["tensors"]["runs"][0]["requests"]
+
+
+def test_a_step_that_cannot_be_watched_keeps_its_peaks_and_outputs(
+    child: Child, place: Any, folder: Path
+) -> None:
+    found = measured(child, place, folder, "other_when_watched")
+    assert {*found} >= {"tensors", "workspaces", "left", "peaks", "outputs"}
+    for part in ("tensors", "workspaces", "left"):
+        assert "torch.compile" in found[part]["not_run"]
+    for part in ("peaks", "outputs"):
+        assert found[part]["runs"][0] == found[part]["runs"][1]
 
 
 def test_what_every_call_leaves_behind_is_counted_to_the_byte(
