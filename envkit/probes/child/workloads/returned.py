@@ -7,7 +7,7 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from .. import digests
 from ..protocol import printable
-from ..torch_api import Missing, attempt
+from ..torch_api import Missing, attempt, sparse_pieces
 
 MOST_OUTPUTS = 1000
 #: Lists within lists: one that holds itself has no end.
@@ -21,14 +21,6 @@ MOST_NAME_CHARS = 100
 _PLAIN_KINDS = tuple("biufcmMSU")
 #: Long doubles: some of their bytes hold nothing.
 _PADDED_CHARS = tuple("gG")
-
-_SPARSE_PARTS = {
-    "torch.sparse_coo": ("_indices", "_values"),
-    "torch.sparse_csr": ("crow_indices", "col_indices", "values"),
-    "torch.sparse_bsr": ("crow_indices", "col_indices", "values"),
-    "torch.sparse_csc": ("ccol_indices", "row_indices", "values"),
-    "torch.sparse_bsc": ("ccol_indices", "row_indices", "values"),
-}
 
 Parts = Iterable[Tuple[Any, Any]]
 
@@ -95,12 +87,8 @@ def _parts(value: Any) -> Optional[List[Tuple[Any, Any]]]:
 def _parts_of_tensor(tensor: Any) -> Optional[List[Tuple[Any, Any]]]:
     if getattr(tensor, "is_nested", False):
         return list(enumerate(tensor.unbind()))
-    layout = str(tensor.layout)
-    if layout in _SPARSE_PARTS:
-        of_it = tensor.detach()
-        found = [(part.strip("_"), getattr(of_it, part)()) for part in _SPARSE_PARTS[layout]]
-        return [("shape", list(tensor.shape)), *found]
-    return None
+    pieces = sparse_pieces(tensor.detach())
+    return [("shape", list(tensor.shape)), *pieces] if pieces else None
 
 
 def _is_tensor(value: Any) -> bool:
