@@ -9,6 +9,7 @@ import click
 
 from envkit.cli.command import EnvkitCommand, Terminal, format_options, terminal_options
 from envkit.cli.output import style_of
+from envkit.cli.own_step import call_option
 from envkit.cli.progress import progress
 from envkit.cli.written import write_document
 from envkit.errors import UsageError
@@ -27,8 +28,7 @@ envkit memory strategies --skip compile -o strategies.json"""
 @click.command(cls=EnvkitCommand, name="strategies", examples=EXAMPLES)
 @click.option("--workload", type=click.Choice(["vit-b16", "resnet50", "gpt-small"]),
               help="Model to train [vit-b16]; on the CPU a tiny one of its kind.")  # fmt: skip
-@click.option("--call", metavar="MODULE:FUNCTION",
-              help="A step of your own, called repeatedly; batch=N if it takes it.")  # fmt: skip
+@call_option("A step of your own, called repeatedly; batch=N if it takes it.")
 @click.option("--batch", type=click.IntRange(1, 1 << 20), metavar="N",
               help="Samples of a step [the workload's].")  # fmt: skip
 @click.option("--only", metavar="STRATEGY", multiple=True, help="Measure these; repeatable [all].")

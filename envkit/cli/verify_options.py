@@ -7,6 +7,8 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from envkit.cli.own_step import call_option
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 #: Parameters that have no meaning for something recorded.
@@ -55,11 +57,7 @@ _OPTIONS: Final = (
         metavar="FLAG=VALUE",
         help="Switch of torch to set first, such as cudnn.benchmark=true. Repeatable.",
     ),
-    click.option(
-        "--call",
-        metavar="MODULE:FUNCTION",
-        help="Measure a step of your own too, imported from this folder.",
-    ),
+    call_option("Measure a step of your own too, imported from this folder."),
     click.option("--timeout", type=float, metavar="S", help="Seconds for all probes [300]."),
     click.option(
         "--challenge",

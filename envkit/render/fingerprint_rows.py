@@ -42,6 +42,7 @@ def rows(fingerprint: Fingerprint) -> Iterator[tuple[str, str]]:
         else:
             yield layer, said
     yield from _left_behind(fingerprint)
+    yield from _not_compared(fingerprint)
 
 
 def layers(fingerprint: Fingerprint) -> Iterator[tuple[str, str]]:
@@ -61,6 +62,23 @@ def _left_behind(fingerprint: Fingerprint) -> Iterator[tuple[str, str]]:
         if name.startswith("call.") and name.endswith(".left") and isinstance(left, int):
             step = name.removeprefix("call.").removesuffix(".left")
             yield "your step", f"{step} leaves {left:,} B of tensors behind at every call"
+
+
+def _not_compared(fingerprint: Fingerprint) -> Iterator[tuple[str, str]]:
+    """Say of the user's own step what of it is compared with nothing, and why."""
+    why: dict[tuple[str, str], list[str]] = {}
+    for layer in LAYERS:
+        for name, probe in getattr(fingerprint.layers, layer).items():
+            step, _, part = name.removeprefix("call.").rpartition(".")
+            if not name.startswith("call.") or not probe.reason:
+                continue
+            if probe.status == "not_run":
+                why.setdefault((step, probe.reason), []).append(part)
+            elif part == "outputs" and "not compared: " in probe.reason:
+                why.setdefault((step, probe.reason), [])
+    for (step, reason), parts in why.items():
+        not_run = f"{', '.join(parts)} not run: " if parts else ""
+        yield "your step", f"{step}: {not_run}{reason}"
 
 
 def _layer(probes: dict[str, ProbeResult]) -> list[str]:

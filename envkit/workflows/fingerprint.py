@@ -305,7 +305,7 @@ def _plain(probe: Probe, reason: str) -> ProbeResult:
             status="unstable",
             values={"spread": probe.spread},
             digest=None,
-            reason=reason or "repeated runs in one process differ",
+            reason="; ".join(filter(None, ("repeated runs in one process differ", reason))),
         )
     counts = probe.status == "exact" and probe.must_repeat and probe.layer in DIGEST_LAYERS
     if probe.status == "exact" and not probe.must_repeat and probe.layer in DIGEST_LAYERS:

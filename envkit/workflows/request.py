@@ -167,6 +167,11 @@ def own_step(target: str) -> OwnStep:
         UsageError: it is no name of a function.
 
     """
+    module, _, name = target.partition(":")
+    if module.endswith(".py"):
+        meant = module[: -len(".py")].removeprefix("./").replace("/", ".")
+        message = f"--call {target}: a module is named without .py and with dots between folders."
+        raise UsageError(message, next_step=f"Did you mean --call {meant}:{name or 'FUNCTION'}?")
     if not _TARGET.fullmatch(target):
         message = f"--call {target}: it is not MODULE:FUNCTION."
         raise UsageError(message, next_step="As in --call train:step, for def step() in train.py.")

@@ -89,3 +89,11 @@ def test_help(name: str) -> None:
     assert "Examples:" in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80
     assert_golden(GOLDEN / f"help-{name.replace(' ', '-') or 'envkit'}.txt", done.stdout)
+
+
+@pytest.mark.parametrize("command", [["verify"], ["memory", "strategies"]])
+def test_a_second_step_is_refused_and_not_lost(command: list[str]) -> None:
+    done = run_envkit(*command, "--call", "a:one", "--call", "b:two")
+    assert done.returncode == 2
+    assert "--call is given 2 times" in done.stderr
+    assert "Run once for each" in done.stderr

@@ -118,6 +118,23 @@ def test_what_a_step_leaves_behind_is_a_row() -> None:
     assert "your step" not in dict(rows(fingerprint))
 
 
+def test_what_of_a_step_is_not_compared_is_a_row() -> None:
+    fingerprint = CLEAN.fingerprint
+    assert fingerprint is not None
+    why = "not compared: returned.rows (generator)"
+    half = ProbeResult(status="exact", values={}, digest="sha256:1", reason=why, optional=True)
+    blind = ProbeResult(status="not_run", values=None, digest=None, reason="compiled")
+    step = {f"call.train:step.{part}": blind for part in ("tensors", "left")}
+    tensors = {**fingerprint.layers.tensors, **step}
+    numerics = {**fingerprint.layers.numerics, "call.train:step.outputs": half}
+    layers = msgspec.structs.replace(fingerprint.layers, tensors=tensors, numerics=numerics)
+    told = rows(msgspec.structs.replace(fingerprint, layers=layers))
+    assert [said for name, said in told if name == "your step"] == [
+        "train:step: tensors, left not run: compiled",
+        f"train:step: {why}",
+    ]
+
+
 EQUAL = {"allocated_bytes": 5 << 20, "reserved_bytes": 20 << 20, "segments": 1}
 MORE = {**EQUAL, "reserved_bytes": 42 << 20, "segments": 3}
 

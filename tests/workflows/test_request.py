@@ -71,6 +71,20 @@ def test_a_step_of_the_user_s_is_looked_for_in_their_folder(
     assert asked == OwnStep(target="my.train:Trainer.step", folder=str(tmp_path))
 
 
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("mine.py:step", "mine:step"),
+        ("./my/mine.py:step", "my.mine:step"),
+        ("mine.py", "mine:FUNCTION"),
+    ],
+)
+def test_a_file_instead_of_a_module_is_refused_with_what_was_meant(given: str, meant: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        request_from({**NOTHING, "call": given}, Configuration())
+    assert raised.value.next_step == f"Did you mean --call {meant}?"
+
+
 def test_switches_of_torch() -> None:
     texts = ("cudnn.benchmark=True", "a=off", "b=3", "c=-0.5", "float32_matmul_precision=high")
     assert read_flags(texts) == {
@@ -104,6 +118,7 @@ def test_switches_of_torch() -> None:
         {"call": "train"},
         {"call": "train:"},
         {"call": "../train:step"},
+        {"call": "train.py:step"},
         {"call": "train:step()"},
         {"call": "train:" + "s" * 100},
     ],

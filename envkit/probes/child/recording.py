@@ -267,7 +267,13 @@ class _Eye:
             for part in result:
                 self._storages(part, found)
         elif self._is_here(result):
-            found.append(result.untyped_storage().data_ptr())
+            api = self._place.api
+            address = api.attempt(lambda: result.untyped_storage().data_ptr())
+            if not isinstance(address, api.Missing):
+                found.append(address)
+            else:  # a sparse one has none of its own
+                pieces = api.attempt(lambda: api.sparse_pieces(result))
+                self._storages([] if isinstance(pieces, api.Missing) else pieces, found)
 
     def _is_here(self, result: Any) -> bool:
         place = self._place

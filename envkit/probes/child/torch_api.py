@@ -249,6 +249,21 @@ def dispatch_mode(torch: Any) -> Any:
     return lookup(torch, "utils._python_dispatch.TorchDispatchMode")
 
 
+_SPARSE_PARTS = {
+    "torch.sparse_coo": ("_indices", "_values"),
+    "torch.sparse_csr": ("crow_indices", "col_indices", "values"),
+    "torch.sparse_bsr": ("crow_indices", "col_indices", "values"),
+    "torch.sparse_csc": ("ccol_indices", "row_indices", "values"),
+    "torch.sparse_bsc": ("ccol_indices", "row_indices", "values"),
+}
+
+
+def sparse_pieces(tensor: Any) -> "list[tuple[str, Any]]":
+    """Return by name the dense tensors that a sparse one is made of; none of any other tensor."""
+    names = _SPARSE_PARTS.get(str(tensor.layout), ())
+    return [(name.strip("_"), getattr(tensor, name)()) for name in names]
+
+
 def event_tree(profiler: Any) -> Any:
     """Return the roots of what torch's profiler recorded; only these tell addresses."""
     return call(profiler, "kineto_results.experimental_event_tree")

@@ -29,6 +29,19 @@ def step():
 def leaking():
     kept.append(torch.ones(1000))
 
+def sparse():
+    return torch.eye(4).to_sparse()
+
+def other_when_watched():
+    kept.append(0)
+    return torch.ones(100 if len(kept) > 3 else 200)
+
+def half_comparable():
+    return {"loss": torch.ones(2), "rows": (row for row in range(3))}
+
+def not_comparable():
+    return (row for row in range(3))
+
 def counting():
     kept.append(0)
     return len(kept)
@@ -89,9 +102,22 @@ def test_a_step_has_all_its_parts_twice_alike(child: Child, place: Any, folder: 
         assert part["runs"][0] == part["runs"][1]
     assert found["left"]["runs"][0] == {"left_bytes": 0}
     outputs = found["outputs"]["runs"][0]
-    assert {*outputs} == {"returned.loss", "returned.steps.0", "returned.steps.1"}
+    names = ("loss", "steps.0", "steps.1", "name")
+    assert {*outputs} == {f"returned.{name}" for name in names}
     assert outputs["returned.steps.1"] == {"value": "0x1.0000000000000p-1"}
+    assert found["outputs"]["reason"] is None
     assert 8 * 8 * 4 in found["tensors"]["runs"][0]["requests"]
+
+
+def test_a_step_that_cannot_be_watched_keeps_its_peaks_and_outputs(
+    child: Child, place: Any, folder: Path
+) -> None:
+    found = measured(child, place, folder, "other_when_watched")
+    assert {*found} >= {"tensors", "workspaces", "left", "peaks", "outputs"}
+    for part in ("tensors", "workspaces", "left"):
+        assert "torch.compile" in found[part]["not_run"]
+    for part in ("peaks", "outputs"):
+        assert found[part]["runs"][0] == found[part]["runs"][1]
 
 
 def test_what_every_call_leaves_behind_is_counted_to_the_byte(
@@ -99,7 +125,26 @@ def test_what_every_call_leaves_behind_is_counted_to_the_byte(
 ) -> None:
     found = measured(child, place, folder, "leaking")
     assert found["left"]["runs"] == [{"left_bytes": 4000}, {"left_bytes": 4000}]
-    assert "returned no tensor" in found["outputs"]["not_run"]
+    assert "returned nothing that can be compared" in found["outputs"]["not_run"]
+
+
+def test_a_sparse_tensor_is_compared_and_nobody_blamed(
+    child: Child, torch: Any, folder: Path
+) -> None:
+    place = child("place").Place(torch, child("torch_api"), "cpu")
+    found = measured(child, place, folder, "sparse")
+    outputs = found["outputs"]["runs"][0]
+    assert {*outputs} == {
+        f"returned.{part}" for part in ("shape.0", "shape.1", "indices", "values")
+    }
+
+
+def test_what_cannot_be_compared_is_named(child: Child, place: Any, folder: Path) -> None:
+    told = measured(child, place, folder, "half_comparable")["outputs"]
+    assert {*told["runs"][0]} == {"returned.loss"}
+    assert told["reason"] == "not compared: returned.rows (generator)"
+    told = measured(child, place, folder, "not_comparable")["outputs"]
+    assert told["not_run"].endswith("can be compared; not compared: returned (generator)")
 
 
 def test_outputs_that_change_are_reported_as_they_are(
@@ -115,7 +160,7 @@ def test_outputs_that_change_are_reported_as_they_are(
     [
         ("broken", "your own code raised ValueError: my shape is wrong (mysteps.py:"),
         ("leaving", "your own code raised SystemExit: 3 (mysteps.py:"),
-        ("missing", "mysteps has no missing"),
+        ("missing", "module mysteps has no function missing"),
         ("not_a_function", "mysteps:not_a_function is int, and no function"),
     ],
 )
@@ -138,8 +183,18 @@ def test_a_module_that_is_not_there_is_told(child: Child, torch: Any, folder: Pa
     place = child("place").Place(torch, child("torch_api"), "cpu")
     found = Found()
     child("workloads.call").measure(place, "no_such_module:f", 7, found, folder=str(folder))
-    assert found["rest"]["failed"] == (
-        "your own code raised ModuleNotFoundError: No module named 'no_such_module'"
+    said = f"module no_such_module was not found from folder {folder}"
+    assert found["rest"]["failed"] == said
+
+
+def test_what_a_module_lacks_itself_is_told_as_theirs(
+    child: Child, torch: Any, folder: Path
+) -> None:
+    (folder / "mysteps.py").write_text("import no_such_module\n", "utf-8")
+    place = child("place").Place(torch, child("torch_api"), "cpu")
+    failed = measured(child, place, folder, "step")["rest"]["failed"]
+    assert failed.startswith(
+        "your own code raised ModuleNotFoundError: No module named 'no_such_module' (mysteps.py:1"
     )
 
 

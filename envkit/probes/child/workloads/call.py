@@ -11,24 +11,31 @@ import importlib
 import os
 import sys
 import traceback
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional
+from typing import Any, Callable, Dict, List
 
-from .. import digests, streams
+from .. import streams
 from ..place import Place
 from ..protocol import message_of, printable
-from .probes import RUNS, Report, report_split, run_once
+from .probes import PARTS, RUNS, Report, report_split, run_once
+from .returned import Returned
 from .training import without_collector
 
 #: Frames of a traceback that are shown, the innermost ones.
 MOST_FRAMES = 6
 MOST_CHARS = 1800
-MOST_OUTPUTS = 1000
 
 #: Files whose frames are between us and the user's code.
 _NOT_THEIRS = (
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
     os.path.dirname(importlib.__file__),
     "<frozen importlib",
+)
+
+#: Their step may be made of what envkit's own workloads never are.
+_BLIND = (
+    "tensors could not be told from workspaces: watched by torch's dispatcher, the step asks for "
+    "other memory; compiled code (torch.compile) and threads pass the dispatcher by, and a step "
+    "that is not the same at every call differs"
 )
 
 Step = Callable[[], Any]
@@ -59,16 +66,27 @@ def find(target: str, folder: str) -> Step:
     os.chdir(folder)
     sys.path.insert(0, folder)
     module, _, name = target.partition(":")
-    found = theirs(lambda: importlib.import_module(module))
+    found = theirs(lambda: _imported(module, folder))
     for part in name.split("."):
         if not hasattr(found, part):
-            message = "{} has no {}".format(module, name)
+            message = "module {} has no function {}".format(module, name)
             raise StepRaised(message)
         found = getattr(found, part)
     if not callable(found):
         message = "{} is {}, and no function".format(target, type(found).__name__)
         raise StepRaised(message)
     return found  # type: ignore[no-any-return]
+
+
+def _imported(module: str, folder: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        # One that is missing inside of their module is theirs to tell.
+        if error.name is None or not (module + ".").startswith(error.name + "."):
+            raise
+        message = "module {} was not found from folder {}".format(error.name, folder)
+        raise StepRaised(message) from error
 
 
 def theirs(code: Step) -> Any:
@@ -80,7 +98,7 @@ def theirs(code: Step) -> Any:
     """
     try:
         return code()
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, StepRaised):
         raise
     except BaseException as error:
         raise StepRaised(_told(error)) from error
@@ -123,7 +141,7 @@ def measure_step(place: Place, step: Step, seed: int, report: Report) -> None:
     def work(_mark: Callable[[str], None]) -> Dict[str, Any]:
         place.torch.manual_seed(seed)
         with without_collector():
-            outputs = theirs(lambda: _bits(step()))
+            outputs = Returned(theirs(step))
         gc.collect()  # what it leaves in cycles is not kept
         return {"outputs": lambda: outputs}
 
@@ -131,7 +149,12 @@ def measure_step(place: Place, step: Step, seed: int, report: Report) -> None:
     runs = [run_once(place, work, clean=False) for _ in range(RUNS)]
     _report_outputs([run.bits["outputs"] for run in runs], report)
     report("peaks", runs=[run.peaks for run in runs])
-    labels = report_split(place, work, runs, report, clean=False)
+    try:
+        labels = report_split(place, work, runs, report, clean=False)
+    except streams.Unlike:
+        for part in (*PARTS, "left"):
+            report(part, not_run=_BLIND)
+        return
     if labels is None:
         report("left", not_run="tensors could not be told from workspaces")
         return
@@ -143,40 +166,10 @@ def measure_step(place: Place, step: Step, seed: int, report: Report) -> None:
     report("left", runs=[{"left_bytes": nbytes} for nbytes in left])
 
 
-def _report_outputs(runs: List[Dict[str, Any]], report: Report) -> None:
-    if any(runs):
-        report("outputs", runs=runs)
+def _report_outputs(runs: List[Returned], report: Report) -> None:
+    left_out = runs[0].not_compared()
+    if any(run.exact for run in runs):
+        report("outputs", runs=[run.exact for run in runs], reason=left_out or None)
     else:
-        report("outputs", not_run="the function returned no tensor and no number")
-
-
-def _bits(returned: Any) -> Dict[str, Any]:
-    """Return the exact text of every tensor and number in what a function returned."""
-    found: Dict[str, Any] = {}
-    _collect(returned, "returned", found)
-    return found
-
-
-def _collect(value: Any, name: str, found: Dict[str, Any]) -> None:
-    parts: Iterable[Any] = ()
-    if isinstance(value, Mapping):
-        parts = value.items()
-    elif isinstance(value, (list, tuple)):
-        parts = enumerate(value)
-    elif len(found) < MOST_OUTPUTS:
-        text = _exact(value)
-        if text is not None:
-            found[name] = text
-    for key, part in parts:
-        _collect(part, "{}.{}".format(name, printable(str(key))), found)
-
-
-def _exact(value: Any) -> Optional[Dict[str, Any]]:
-    """Return the exact text of a tensor or a number; None of anything else."""
-    if hasattr(value, "untyped_storage") and hasattr(value, "detach"):
-        return digests.of_tensor(value)
-    if isinstance(value, float):
-        return {"value": digests.of_float(value)}
-    if isinstance(value, (bool, int)):
-        return {"value": str(value)}
-    return None
+        nothing = "the function returned nothing that can be compared"
+        report("outputs", not_run="; ".join(filter(None, (nothing, left_out))))

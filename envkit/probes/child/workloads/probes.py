@@ -64,6 +64,8 @@ def measure(place: Place, name: str, seed: int, report: Report) -> None:
             report_split(place, work, runs, report)
         else:
             _report_whole(runs, report)
+    except streams.Unlike as unlike:
+        _each(report, (*PARTS, "held"), failed="the split was not possible: {}".format(unlike))
     finally:  # whatever becomes of the streams; last, since weights are hashed meanwhile
         for part in runs[0].bits:
             report(part, runs=[digests.finished(run.bits[part]) for run in runs])
@@ -136,7 +138,11 @@ def report_split(
 ) -> Optional[List[List[bool]]]:
     """Report the two parts of a stream, and what was held at the moments that the work named.
 
-    Returns for each run which of its allocations hold tensors, None if that cannot be told.
+    Returns for each run which of its allocations hold tensors, None if this torch cannot tell.
+
+    Raises:
+        Unlike: the watched runs ask for other memory; nothing was reported.
+
     """
     parts = (*PARTS, "held")
     if any(run.recorded is None for run in runs):
@@ -164,16 +170,12 @@ def _report_parts(
     recorded: List[Any],
     watched: List[recording.Watched],
     report: Report,
-) -> Optional[List[List[bool]]]:
+) -> List[List[bool]]:
     plain = [one.stream for one in recorded]
-    try:
-        labels = [
-            streams.transfer(run.sizes(), look.stream.sizes(), look.is_tensor)
-            for run, look in zip(plain, watched)
-        ]
-    except streams.Unlike as unlike:
-        _each(report, (*PARTS, "held"), failed="the split was not possible: {}".format(unlike))
-        return None
+    labels = [
+        streams.transfer(run.sizes(), look.stream.sizes(), look.is_tensor)
+        for run, look in zip(plain, watched)
+    ]
     split = [streams.split(run, found.is_tensor) for run, found in zip(plain, labels)]
     seen = {
         "ambiguous": labels[0].ambiguous,
