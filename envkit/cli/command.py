@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import click
 
 from envkit import __version__
+from envkit.cli.endings import check_ending
 from envkit.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -18,20 +19,38 @@ HELP_NAMES: Final = {"help_option_names": ["-h", "--help"]}
 
 
 class EnvkitCommand(click.Command):
-    """A command whose help ends with examples."""
+    """A command whose help ends with examples.
 
-    def __init__(self, *args: Any, examples: str = "", **kwargs: Any) -> None:
+    Args:
+        args: those of a command of click, as are `kwargs`.
+        examples: lines as they are to be typed.
+        ending_chooses: whether the ending of `-o` says in which format it is written.
+        kwargs: see `args`.
+
+    """
+
+    def __init__(
+        self, *args: Any, examples: str = "", ending_chooses: bool = True, **kwargs: Any
+    ) -> None:
         kwargs.setdefault("context_settings", HELP_NAMES)
         super().__init__(*args, **kwargs)
         self.examples = examples
+        self.ending_chooses = ending_chooses
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; refuse two formats at once."""
+        """Run the command; refuse two formats at once, and a file of an ending it has not."""
         chosen = ctx.params.get("format_")
         if ctx.params.get("as_json") and chosen not in {None, "json"}:
             message = f"--json and --format {chosen} ask for two formats."
             raise UsageError(message, next_step="Leave one of the two out.")
+        if self.ending_chooses and not (chosen or ctx.params.get("as_json")):
+            check_ending(ctx.params.get("output"), self._formats())
         return super().invoke(ctx)
+
+    def _formats(self) -> Sequence[str] | None:
+        """Return the choices of `--format`; None where there is no such option."""
+        types = [one.type for one in self.params if one.name == "format_"]
+        return next((one.choices for one in types if isinstance(one, click.Choice)), None)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the examples as they are to be typed."""

@@ -11,7 +11,8 @@ import click
 import msgspec
 
 from envkit.cli.command import EnvkitCommand, Terminal, format_options, terminal_options
-from envkit.cli.output import style_of
+from envkit.cli.endings import is_for_report
+from envkit.cli.output import complain, style_of
 from envkit.cli.progress import progress
 from envkit.cli.verify_options import LIVE_ONLY, verify_options
 from envkit.cli.written import Formats, in_repository, of_outcome, print_format
@@ -44,7 +45,7 @@ envkit verify --device all -o gpus/     every GPU, and who is unlike the rest
 envkit verify --from report.json        judge what somebody else recorded"""
 
 
-@click.command(cls=EnvkitCommand, name="verify", examples=EXAMPLES)
+@click.command(cls=EnvkitCommand, name="verify", examples=EXAMPLES, ending_chooses=False)
 @verify_options
 @format_options("text", "json", "markdown", "html", "junit", "sarif", "github")
 @terminal_options
@@ -55,6 +56,14 @@ def command(**options: Any) -> int:
     and measures how memory and numbers behave there. The exit code is the verdict's.
     """
     terminal = Terminal.of(options)
+    if (
+        options["output"] is not None
+        and not is_for_report(options["output"])
+        and not terminal.quiet
+    ):
+        complain(
+            f"envkit: {options['output']} gets the JSON report; --format is for what is printed"
+        )
     configuration = read_configuration(current_folder(), os.environ)
     if options["from_"] is not None:
         reports: tuple[Report, ...] = (_recorded(options, configuration),)

@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from envkit.cli.command import Terminal
+from envkit.cli.endings import format_of
 from envkit.cli.output import complain, emit, style_of
 from envkit.render.json_ import render_json
 from envkit.render.outcome import Outcome, placed
@@ -18,16 +19,6 @@ from envkit.workflows.save import write_atomically
 
 #: Name of a format -> what writes it; each is called only where it is chosen.
 Formats = Mapping[str, Callable[[Style], str]]
-#: Ending of the file that -o names -> format.
-ENDINGS: Final = {
-    ".html": "html",
-    ".json": "json",
-    ".md": "markdown",
-    ".sarif": "sarif",
-    ".svg": "svg",
-    ".txt": "text",
-    ".xml": "junit",
-}
 #: GitHub's runners name a file there, whose Markdown they show below the log.
 SUMMARY_VARIABLE: Final = "GITHUB_STEP_SUMMARY"
 
@@ -75,8 +66,7 @@ def wanted_format(options: dict[str, Any], names: Container[str]) -> str:
     asked = chosen_format(options)
     if asked is not None:
         return asked
-    output = (options["output"] or "").lower()
-    by_ending = "sarif" if output.endswith(".sarif.json") else ENDINGS.get(Path(output).suffix)
+    by_ending = format_of(options["output"] or "")
     return by_ending if by_ending is not None and by_ending in names else "text"
 
 

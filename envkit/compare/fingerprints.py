@@ -21,7 +21,7 @@ _NO_FINGERPRINT: Final = Lost(reason="no fingerprint", lawful=True)
 _NOT_IN_SUITE: Final = Lost(reason="not in this suite", lawful=True)
 _MISSING: Final = Lost(reason="the probe is missing")
 _NOT_ASKED: Final = Lost(reason="this step of the user's was not asked for", lawful=True)
-_OWN_STEP: Final = "call."
+OWN_STEP: Final = "call."
 _SEEDED_PROBE: Final = "exercises.random_trace"
 MOST_COUNTERS: Final = 6
 #: Counters that say most to a reader come first.
@@ -43,19 +43,27 @@ def _compare_layer(layer: Layer, ground: Ground) -> LayerResult:
     kind: Kind = "expected" if layer in ground.expected else "unexpected"
     probes = [None if one is None else getattr(one.layers, layer) for one in ground.fingerprints]
     names = sorted({name for one in probes if one is not None for name in one})
+    left_out = []
     for name in names:
+        compared = collector.compared
         results = [_NO_FINGERPRINT if one is None else one.get(name) for one in probes]
         if any(isinstance(one, ProbeResult) and one.optional for one in results):
-            lawful = _NOT_ASKED if name.startswith(_OWN_STEP) else _NOT_IN_SUITE
+            lawful = _NOT_ASKED if name.startswith(OWN_STEP) else _NOT_IN_SUITE
             results = [lawful if one is None else one for one in results]
         values = [_value(layer, name, result, ground) for result in results]
         if layer != "peaks" and any(isinstance(v, Lost) and v.unsteady for v in values):
             # Compared is what is exact on all machines: an unstable value accuses nobody.
             values = [v if isinstance(v, Lost) else _LEFT_OUT for v in values]
         _TAKE[layer](collector, name, values, kind)
+        if collector.compared == compared:
+            left_out.append(name)
     if layer in DIGEST_LAYERS:
         _take_digest(collector, layer, ground, kind)
-    return _partly(collector.finish(comparable))
+    return _partly(
+        msgspec.structs.replace(
+            collector.finish(comparable), probes=tuple(names), left_out=tuple(left_out)
+        )
+    )
 
 
 _LEFT_OUT: Final = Lost(reason="exact here, left out", lawful=True)
@@ -185,7 +193,8 @@ def _partly(result: LayerResult) -> LayerResult:
     """Say how many probes the comparison rests on where not all could be compared."""
     if not result.cannot_compare or result.comparable.answer == "no":
         return result
-    said = f"{len(result.cannot_compare)} probes could not be compared"
+    number = len(result.cannot_compare)
+    said = f"{number} probe{'s' if number > 1 else ''} could not be compared"
     whole = result.comparable.why if result.comparable.answer == "partly" else ""
     why = "; ".join(filter(None, (whole, said)))
     return msgspec.structs.replace(result, comparable=Comparable(answer="partly", why=why))

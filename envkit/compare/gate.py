@@ -10,6 +10,7 @@ import msgspec
 
 from envkit.compare.comparability import Ground
 from envkit.compare.facts import TABLES
+from envkit.compare.fingerprints import OWN_STEP
 from envkit.compare.layer import ORDER, LayerResult
 from envkit.errors import UsageError
 from envkit.model.documents import Cause
@@ -124,10 +125,45 @@ def headline(
         said.append(f"because of {', and '.join(named)}")
     if extra:
         said.append(extra)
+    said += what_was_left_out(results)
     if outcome.status == "incomplete" and outcome.unchecked:
         said.append(f"{_listed(outcome.unchecked)} could not be compared as required")
     text = "; ".join(said)
     return f"{text[0].upper()}{text[1:]}."
+
+
+def what_was_left_out(results: Mapping[str, LayerResult]) -> list[str]:
+    """Say over how much of each layer the inputs are the same, where that is not all of it.
+
+    The user's own step is named by itself: whoever measured it asked about it.
+    """
+    parts = []
+    for name in ORDER:
+        suite = _of_suite(results[name].probes)
+        compared = len(suite) - len(_of_suite(results[name].left_out))
+        if results[name].agreement == "same" and compared < len(suite):
+            parts.append(f"{compared} of {len(suite)} {name}")
+    said = [f"over {_listed(parts)} probes"] if parts else []
+    return said + _step_left_out(results)
+
+
+def _step_left_out(results: Mapping[str, LayerResult]) -> list[str]:
+    """Say that the user's step was not compared, or in which layers it was not."""
+    having = [name for name in ORDER if _of_step(results[name].probes)]
+    lacking = [name for name in having if _of_step(results[name].left_out)]
+    if not lacking:
+        return []
+    if all(_of_step(results[name].probes) == _of_step(results[name].left_out) for name in having):
+        return ["your step was not compared"]
+    return [f"your step was not compared in {_listed(lacking)}"]
+
+
+def _of_step(names: Sequence[str]) -> list[str]:
+    return [name for name in names if name.startswith(OWN_STEP)]
+
+
+def _of_suite(names: Sequence[str]) -> list[str]:
+    return [name for name in names if not name.startswith(OWN_STEP)]
 
 
 def _counted(result: LayerResult) -> str:

@@ -49,6 +49,10 @@ class LayerResult(msgspec.Struct, frozen=True, kw_only=True):
     cannot_compare: tuple[NotCompared, ...] = ()
     compared: int = 0
     """Values that two inputs or more could be compared in."""
+    probes: tuple[str, ...] = ()
+    """Of a layer of fingerprints: those that any input has."""
+    left_out: tuple[str, ...] = ()
+    """Of these, those of which nothing could be compared."""
     lost: bool = False
     """Whether a value is missing that the input should have had."""
     moved: bool = False
@@ -111,6 +115,11 @@ class Collector:
     def moved(self) -> bool:
         """Whether a difference beyond the tolerance was noted."""
         return self._moved
+
+    @property
+    def compared(self) -> int:
+        """How many values could be compared so far."""
+        return self._compared
 
     def count(self) -> None:
         """Count a value as compared."""

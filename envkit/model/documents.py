@@ -50,7 +50,9 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     evidence: tuple[Evidence, ...]
     confirmed: bool | None
-    """Null: not tried."""
+    """Null: not tried, or not by itself."""
+    together_with: tuple[str, ...] = ()
+    """Causes without which it was not confirmed: their settings were set with its own."""
 
 
 class DiffVerdict(msgspec.Struct, frozen=True, kw_only=True):

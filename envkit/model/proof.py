@@ -25,6 +25,15 @@ class ProofChallenge(msgspec.Struct, frozen=True, kw_only=True):
     max_age_s: int | None
 
 
+class ProofChecked(msgspec.Struct, frozen=True, kw_only=True):
+    """What of the challenge was looked at: a refusal ends the check, and not each has a time."""
+
+    challenge: bool
+    """Whether the report was held against the challenge."""
+    age: bool
+    """Whether the age of the challenge was held against the limit."""
+
+
 class ProofReport(msgspec.Struct, frozen=True, kw_only=True):
     """What the report says of itself; as true as its signer."""
 
@@ -52,6 +61,7 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
     """Null where the signature is not one of this file."""
     challenge: ProofChallenge | None
     """Null where none was named."""
+    checked: ProofChecked
     report: ProofReport | None
     """Null where the file was refused before it was read."""
     exit_code: int

@@ -61,7 +61,7 @@ def _causes(diff: Diff) -> list[str]:
     lines = []
     for cause in diff.causes:
         first, *rest = cause.evidence
-        confirmed = words.confirmation(cause.confirmed)
+        confirmed = words.confirmation(cause)
         known = f"{first.what}{', ' + confirmed if confirmed else ''}"
         lines.append(f"- **{cause.code}** {plain(cause.title)} ({known}): {plain(first.seen)}")
         lines += [f"  - {plain(one.what)}: {plain(one.seen)}" for one in rest[:4]]

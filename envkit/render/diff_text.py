@@ -143,7 +143,7 @@ def _draw_causes(page: Page, causes: Sequence[Cause]) -> None:
     page.line("", "Causes", style="bold")
     for cause in causes:
         first, *rest = cause.evidence
-        confirmed = words.confirmation(cause.confirmed)
+        confirmed = words.confirmation(cause)
         title = f"{cause.title} ({first.what}{', ' + confirmed if confirmed else ''})"
         page.line(f"  {cause.code}  ", title, style="bold" if first.what == "cause" else "")
         page.line("    - ", f"{first.seen} [{first.source}]", style="dim")

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from envkit.model.documents import Diff, Difference
+from envkit.model.documents import Cause, Diff, Difference
 from envkit.render.escape import printable
 
 #: Layers that are listed after the others: host, driver and GPU, shown and never compared.
@@ -75,9 +75,11 @@ def layers(diff: Diff) -> list[str]:
     return [name for name, answer in diff.comparable.items() if answer.answer != "no"]
 
 
-def confirmation(confirmed: bool | None) -> str:  # noqa: FBT001  (a field of the document)
+def confirmation(cause: Cause) -> str:
     """Say what `--confirm` found, nothing where it was not tried."""
-    return {True: "confirmed here", False: "not confirmed here", None: ""}[confirmed]
+    if cause.together_with:
+        return f"confirmed together with {', '.join(cause.together_with)}"
+    return {True: "confirmed here", False: "not confirmed here", None: ""}[cause.confirmed]
 
 
 def _pair(difference: Difference, values: Sequence[str]) -> str:

@@ -16,6 +16,8 @@ PROVES: Final = (
     "given card ran it: anyone with the same stack could produce it."
 )
 FRESH: Final = ", and that the report is not older than the challenge"
+ANSWERED: Final = ", and that the report answers this challenge, whenever that was made"
+NO_AGE: Final = "The challenge does not say when it was made: its age was not checked."
 
 
 def render_proof(proof: Proof, style: Style) -> str:
@@ -27,13 +29,21 @@ def render_proof(proof: Proof, style: Style) -> str:
     page.paragraph((f"{sign} {word}", look), (f"  {proof.file}", ""))
     if proof.reason:
         page.line("  ", f"{proof.reason[0].upper()}{proof.reason[1:]}.", style="bold")
+    if valid and proof.checked.challenge and not proof.checked.age:
+        page.line("  ", NO_AGE, style="bold")
     if style.verbosity < 0:
         return page.text()
     page.table("Signature", _rows(proof))
     if valid:
         page.blank()
-        page.line("", PROVES.format(fresh=FRESH if proof.challenge is not None else ""))
+        page.line("", PROVES.format(fresh=_fresh(proof)))
     return page.text()
+
+
+def _fresh(proof: Proof) -> str:
+    if not proof.checked.challenge:
+        return ""
+    return FRESH if proof.checked.age else ANSWERED
 
 
 def _rows(proof: Proof) -> Iterator[tuple[str, str]]:

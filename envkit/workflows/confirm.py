@@ -2,11 +2,12 @@
 
 Nothing that lasts is changed: variables and flags are those of a child that ends. Two runs are
 made, one under each side's settings: the control must give this machine's own values, else the
-other run proves nothing.
+other run proves nothing. Where these set what several causes are about, each is tried by itself.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal
@@ -34,6 +35,8 @@ Build = Callable[[ChildRun], Fingerprint | None]
 #: Variables that set the number of CPU threads, for a fingerprint that says how many there were.
 _THREADS: Final = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 _SOURCE: Final = "envkit diff --confirm, on this machine"
+#: No cause is tried by itself that would begin later than this after the first of them.
+ALONE_S: Final = 300.0
 
 Answer = Literal["confirmed", "refuted", "untold"]
 
@@ -45,6 +48,8 @@ class Here(msgspec.Struct, frozen=True, kw_only=True):
     environ: Mapping[str, str]
     run: RunChild
     build: Build
+    clock: Callable[[], float] = time.monotonic
+    """Seconds."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,14 +75,28 @@ def confirm(comparison: Comparison, here: Here, *, suite: str | None = None) -> 
         _run_again(here, (one, other), mine, (name, probes)),
         _run_again(here, (other, one), theirs, (name, probes)),
     ]
-    codes = {rule.code for rule in settable}
+    codes = tuple(rule.code for rule in settable)
     causes = tuple(
         _concluded(cause, outcomes, together=len(codes) > 1) if cause.code in codes else cause
         for cause in document.causes
     )
+    if len(codes) > 1 and all(one.answer == "confirmed" for one in outcomes):
+        alone = {rule.code: _only(rule, mine, theirs) for rule in settable}
+        trials = _try_alone(here, (one, other), alone, (name, probes))
+        causes = tuple(
+            _by_itself(c, trials[c.code], codes) if c.code in codes else c for c in causes
+        )
     return msgspec.structs.replace(
         comparison, document=msgspec.structs.replace(document, causes=causes)
     )
+
+
+class Trial(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run gave in which one cause's settings were the other side's, the rest our own."""
+
+    moved: bool
+    """Whether it gave the other side's values in probes at all."""
+    seen: str
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,10 +167,63 @@ def _run_again(
     here: Here, sides: tuple[Side, Side], settings: Settings, what: tuple[str, tuple[str, ...]]
 ) -> Outcome:
     """Run under the settings of the first of the sides."""
-    suite, probes = what
     side = sides[0]
     fingerprint, others = (one.fingerprint for one in sides)
     assert fingerprint is not None and others is not None  # noqa: S101, PT018  (only such get here)
+    found = _measured(here, fingerprint, settings, what)
+    if isinstance(found, str):
+        return Outcome(label=side.label, answer="untold", reason=found)
+    return _held_against(found, (fingerprint, others), what[1], (side.label, sides[1].label))
+
+
+def _try_alone(
+    here: Here,
+    sides: tuple[Side, Side],
+    settings: Mapping[str, Settings],
+    what: tuple[str, tuple[str, ...]],
+) -> dict[str, Trial]:
+    """Run once for each cause, under the settings that stand by its code; so do the trials.
+
+    What the time does not allow is told as such.
+    """
+    began = here.clock()
+    found = {}
+    for code, one in settings.items():
+        if here.clock() - began < ALONE_S:
+            found[code] = _alone(here, sides, one, what)
+        else:
+            found[code] = Trial(moved=False, seen="not tried: the time was over")
+    return found
+
+
+def _only(rule: CauseRule, mine: Settings, theirs: Settings) -> Settings:
+    """Return our settings with the other side's for what one cause is about."""
+    names = {*rule.variables, *_threads(rule)}
+    variables = {n: v for n, v in theirs.variables.items() if n in names}
+    flags = {n: v for n, v in theirs.flags.items() if n in rule.flags}
+    return Settings(variables={**mine.variables, **variables}, flags={**mine.flags, **flags})
+
+
+def _alone(
+    here: Here, sides: tuple[Side, Side], settings: Settings, what: tuple[str, tuple[str, ...]]
+) -> Trial:
+    ours, theirs = (one.fingerprint for one in sides)
+    assert ours is not None and theirs is not None  # noqa: S101, PT018  (only such get here)
+    found = _measured(here, ours, settings, what)
+    if isinstance(found, str):
+        return Trial(moved=False, seen=found)
+    probes = what[1]
+    # A peak within the tolerance is like both; it has not moved.
+    moved = set(_unlike(found, ours, probes)) - set(_unlike(found, theirs, probes))
+    seen = f"{len(moved) or 'none'} of {len(probes)} probes gave {sides[1].label}'s values"
+    return Trial(moved=bool(moved), seen=seen)
+
+
+def _measured(
+    here: Here, fingerprint: Fingerprint, settings: Settings, what: tuple[str, tuple[str, ...]]
+) -> Fingerprint | str:
+    """Run the probes under settings on what a fingerprint was measured on; a string is why not."""
+    suite, probes = what
     environ = {k: v for k, v in here.environ.items() if k not in settings.variables}
     environ.update({k: v for k, v in settings.variables.items() if v is not None})
     request = ChildRequest(
@@ -164,12 +236,7 @@ def _run_again(
     )
     run = here.run(here.python, request, environ)
     found = here.build(run)
-    if found is None:
-        return Outcome(label=side.label, answer="untold", reason=describe(run))
-    unlike = _another_machine(found, fingerprint)
-    if unlike:
-        return Outcome(label=side.label, answer="untold", reason=unlike)
-    return _held_against(found, (fingerprint, others), probes, (side.label, sides[1].label))
+    return describe(run) if found is None else _another_machine(found, fingerprint) or found
 
 
 def _another_machine(found: Fingerprint, recorded: Fingerprint) -> str:
@@ -255,4 +322,18 @@ def _concluded(cause: Cause, outcomes: Sequence[Outcome], *, together: bool) -> 
     confirmed = None if "untold" in answers else answers == {"confirmed"}
     return msgspec.structs.replace(
         cause, confirmed=confirmed, evidence=(*cause.evidence, *evidence)
+    )
+
+
+def _by_itself(cause: Cause, trial: Trial, codes: Sequence[str]) -> Cause:
+    """Leave a cause confirmed if it moved probes by itself; else only together with the others."""
+    evidence = Evidence(
+        what="run here with this cause's settings alone", seen=trial.seen, source=_SOURCE
+    )
+    others = () if trial.moved else tuple(code for code in codes if code != cause.code)
+    return msgspec.structs.replace(
+        cause,
+        confirmed=True if trial.moved else None,
+        together_with=others,
+        evidence=(*cause.evidence, evidence),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import os
+import re
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -15,7 +16,7 @@ import msgspec
 
 from envkit.errors import InputError, UsageError
 from envkit.model import codec
-from envkit.model.proof import Proof, ProofChallenge, ProofReport, ProofSigner
+from envkit.model.proof import Proof, ProofChallenge, ProofChecked, ProofReport, ProofSigner
 from envkit.model.report import Report
 from envkit.workflows.challenge_answer import why_unanswered
 from envkit.workflows.fingerprint import must_hold
@@ -35,6 +36,8 @@ _REPORT: Final = "It takes a report that `envkit verify -o FILE` wrote."
 _SIGNERS: Final = (
     "--signers takes a file of allowed signers, one a line: a name, then the public key."
 )
+#: How a public key begins: its type, then its bytes, the first of which are the type's length.
+_KEY_LINE: Final = re.compile(r"(?:ssh-|ecdsa-|sk-)\S+ AAAA\S+")
 
 
 class Signed(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,6 +107,7 @@ def check(
     signature = _read(name, "`envkit proof sign` makes it.")
     namespace = _namespace(signature, Path(name))
     signers = _read(request.signers, _SIGNERS)
+    _must_name(signers, request.signers)
     signer: ProofSigner | None = None
     reason = f"the signature was made for {namespace!r}, not for {NAMESPACE!r}"
     if namespace == NAMESPACE:
@@ -119,8 +123,11 @@ def check(
     report = None
     if not reason:
         report, reason = _opened(content, request.report)
+    checked = ProofChecked(challenge=False, age=False)
     if not reason and challenge is not None and report is not None:
-        reason = _stale(challenge, clock()) or why_unanswered(report.fingerprint, challenge.nonce)
+        reason = _stale(challenge, clock())
+        checked = ProofChecked(challenge=not reason, age=challenge.made is not None)
+        reason = reason or why_unanswered(report.fingerprint, challenge.nonce)
     return Proof(
         file=Path(request.report).name,
         sha256=hashlib.sha256(content).hexdigest(),
@@ -128,6 +135,7 @@ def check(
         reason=reason,
         signer=signer,
         challenge=challenge,
+        checked=checked,
         report=None if report is None else _shown(report),
         exit_code=1 if reason else 0,
     )
@@ -202,7 +210,16 @@ def _duration(seconds: int) -> str:
     for unit_s, name in ((86400, "days"), (3600, "hours"), (60, "minutes")):
         if seconds >= 2 * unit_s:
             return f"{seconds // unit_s} {name}"
-    return f"{seconds} seconds"
+    return "1 second" if seconds == 1 else f"{seconds} seconds"
+
+
+def _must_name(signers: bytes, path: str) -> None:
+    """Refuse a file of public keys alone: ssh-keygen would take their type for a name."""
+    lines = [line.split() for line in signers.decode("utf-8", "replace").splitlines()]
+    told = [words for words in lines if words and not words[0].startswith("#")]
+    if told and all(len(words) > 1 and _KEY_LINE.fullmatch(" ".join(words[:2])) for words in told):
+        message = f"{path} is a public key, and does not say whose."
+        raise InputError(message, next_step=f"Put a name before the key. {_SIGNERS}")
 
 
 def _namespace(signature: bytes, path: Path) -> str:

@@ -46,12 +46,38 @@ def test_a_file_gets_the_format_of_its_ending(repository: Path) -> None:
         "a.sarif.json": '{\n  "$schema"',
         "a.txt": "envs/environment.yml\n",
         "a.xml": "<?xml",
-        "a.other": "envs/environment.yml\n",
+        "a": "envs/environment.yml\n",
     }
     for name, start in starts.items():
         done = run_envkit("lint", "envs/environment.yml", "-o", name, cwd=repository)
         assert (done.returncode, done.stdout) == (1, "")
         assert (repository / name).read_text(encoding="utf-8").startswith(start)
+
+
+@pytest.mark.parametrize(
+    ("command", "name", "endings"),
+    [
+        ("lint envs/environment.yml", "notes.yaml", ".json, .md, .sarif, .txt, .xml"),
+        ("lint envs/environment.yml", "a.html", ".json, .md"),
+        ("diff report.json report.json", "d.xyz", ".html, .json, .md, .sarif, .txt, .xml"),
+        ("oom log", "a.sarif.json", ".json, .md, .txt"),
+    ],
+)
+def test_a_file_of_another_ending_stays_as_it_is(
+    command: str, name: str, endings: str, repository: Path
+) -> None:
+    (repository / name).write_text("mine")
+    done = run_envkit(*command.split(), "-o", name, cwd=repository)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"-o {name}: nothing that this command writes has that ending" in done.stderr
+    assert f"It writes {endings}" in done.stderr
+    assert (repository / name).read_text() == "mine"
+
+
+def test_an_ending_does_not_matter_where_the_format_is_named(repository: Path) -> None:
+    command = ("diff", "report.json", "report.json", "-o", "d.xyz", "--format", "markdown")
+    assert run_envkit(*command, cwd=repository).returncode != 2
+    assert (repository / "d.xyz").read_text(encoding="utf-8").startswith("### ")
 
 
 def test_the_format_asked_for_wins_over_the_ending(repository: Path) -> None:
@@ -153,6 +179,28 @@ def test_other_formats_write_no_summary(repository: Path) -> None:
     summary = repository / "summary.md"
     run_envkit("lint", "envs/environment.yml", cwd=repository, GITHUB_STEP_SUMMARY=str(summary))
     assert not summary.exists()
+
+
+@pytest.mark.parametrize("name", ["notes.md", "v.html", "a.py"])
+@pytest.mark.parametrize("command", ["verify --from report.json", "verify --no-fingerprint"])
+def test_verify_writes_over_no_file_that_is_no_report(
+    command: str, name: str, repository: Path
+) -> None:
+    (repository / name).write_text("mine")
+    done = run_envkit(*command.split(), "-o", name, cwd=repository)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"-o {name} would write the JSON report over a file that is no report" in done.stderr
+    assert (repository / name).read_text() == "mine"
+
+
+def test_verify_says_that_a_file_of_another_ending_gets_json(repository: Path) -> None:
+    command = ("verify", "--from", "report.json", "-o")
+    for name, said in (("v.html", True), ("v.html", True), ("v.json", False), ("v", False)):
+        done = run_envkit(*command, name, cwd=repository)
+        assert ("v.html gets the JSON report" in done.stderr) is said
+        saved = json.loads((repository / name).read_text(encoding="utf-8"))
+        assert saved["schema"] == "envkit.report/1"
+    assert run_envkit(*command, "v.html", "-q", cwd=repository).stderr == ""
 
 
 def test_verify_saves_json_whatever_it_prints(repository: Path) -> None:

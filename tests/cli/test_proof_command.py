@@ -18,7 +18,7 @@ from running import run_envkit
 
 from envkit.cli.app import app
 from envkit.model import codec
-from envkit.model.proof import Proof
+from envkit.model.proof import Proof, ProofChecked
 from envkit.specs.folders import baselines
 from envkit.workflows.nonce import make_nonce
 
@@ -80,6 +80,7 @@ def test_a_signed_report_is_valid(desk: Desk) -> None:
     assert proof.signer.name == "ann@lab"
     assert proof.report is not None
     assert proof.report.label == "h200"
+    assert proof.checked == ProofChecked(challenge=False, age=False)
     text = desk.run("check", "report.json", "--signers", "signers").stdout
     assert "anyone with the same stack could produce it" in " ".join(text.split())
     assert "it may be an old report" in text
@@ -146,7 +147,10 @@ def test_a_challenge_that_is_stale_or_not_answered_is_refused(
     desk: Desk, challenge: tuple[str, ...], said: str
 ) -> None:
     desk.sign()
-    assert said in desk.check("--challenge", *challenge).reason
+    proof = desk.check("--challenge", *challenge)
+    assert said in proof.reason
+    assert proof.checked.challenge is ("made without" in said)
+    assert proof.checked.age is (challenge != ("ab" * 8,))
 
 
 @needs_ssh
@@ -262,6 +266,15 @@ def test_files_that_cannot_be_read(desk: Desk) -> None:
 
 
 @needs_ssh
+def test_a_bare_public_key_is_no_file_of_signers(desk: Desk) -> None:
+    desk.sign()
+    done = desk.run("check", "report.json", "--signers", "key.pub")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "key.pub is a public key, and does not say whose" in done.stderr
+    assert "Put a name before the key" in done.stderr
+
+
+@needs_ssh
 def test_a_key_that_only_an_agent_can_use(desk: Desk) -> None:
     if AGENT is None or ADD is None:
         pytest.skip("ssh-agent is not installed here")
@@ -348,6 +361,22 @@ def test_errors_are_json_where_json_is_asked_for() -> None:
 
 
 @needs_ssh
+def test_of_a_challenge_without_a_time_no_freshness_is_promised(desk: Desk) -> None:
+    pytest.importorskip("torch")
+    options = ("--python", sys.executable, "--device", "cpu", "--suite", "quick")
+    more = ("--challenge", "deadbeef", "-o", "report.json")
+    assert run_envkit("verify", *options, *more, cwd=desk.folder).returncode == 0
+    desk.sign()
+    proof = desk.check("--challenge", "deadbeef")
+    assert (proof.status, proof.checked) == ("valid", ProofChecked(challenge=True, age=False))
+    for quiet in ((), ("-q",)):
+        arguments = ("check", "report.json", "--signers", "signers", "--challenge", "deadbeef")
+        said = " ".join(desk.run(*arguments, *quiet).stdout.split())
+        assert "does not say when it was made: its age was not checked" in said
+        assert "not older" not in said
+
+
+@needs_ssh
 def test_a_challenge_that_was_answered_is_valid_for_it_and_for_no_other(desk: Desk) -> None:
     pytest.importorskip("torch")
     nonce = make_nonce()
@@ -358,7 +387,10 @@ def test_a_challenge_that_was_answered_is_valid_for_it_and_for_no_other(desk: De
         assert done.returncode == 0, done.stderr
         reports.append(json.loads((desk.folder / "report.json").read_text("utf-8"))["fingerprint"])
     desk.sign()
-    assert desk.check("--challenge", nonce).status == "valid"
+    proof = desk.check("--challenge", nonce)
+    assert (proof.status, proof.checked) == ("valid", ProofChecked(challenge=True, age=True))
+    said = desk.run("check", "report.json", "--signers", "signers", "--challenge", nonce).stdout
+    assert "the report is not older than the challenge" in " ".join(said.split())
     assert "another challenge" in desk.check("--challenge", make_nonce()).reason
     plain, challenged = reports
     assert (plain["challenge"], challenged["challenge"]) == (None, nonce)

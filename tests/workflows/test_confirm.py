@@ -15,7 +15,8 @@ from envkit.model.documents import Cause
 from envkit.model.fingerprint import Fingerprint
 from envkit.probes.events import ChildRequest
 from envkit.probes.launch import ChildRun, Finished
-from envkit.workflows.confirm import Here, confirm, differing_probes
+from envkit.render.diff_words import confirmation
+from envkit.workflows.confirm import ALONE_S, Here, confirm, differing_probes
 
 BASE = fingerprint()
 CONF = "expandable_segments:True"
@@ -163,3 +164,70 @@ def test_a_gpu_cannot_be_put_on() -> None:
 def test_the_context_is_never_run_again() -> None:
     result = comparison(changed(BASE, "context"))
     assert differing_probes(result.document.differences, result.sides[0]) == ()
+
+
+def two_causes() -> dict[str, Any]:
+    """Her report: TF32 for products and no flash attention, and both kinds of probes moved."""
+    hers = changed(changed(BASE, "numerics", "matmul"), "numerics", "sdpa")
+    hers["key"]["flags"].update({"matmul.allow_tf32": True, "sdp.flash": False})
+    return hers
+
+
+def together(machine: Machine, *, clock: Any = lambda: 0.0) -> dict[str, Cause]:
+    here = Here(
+        python=Path("python"), environ={}, run=machine.run, build=machine.build, clock=clock
+    )
+    causes = confirm(comparison(two_causes()), here).document.causes
+    return {cause.code: cause for cause in causes if cause.code in {"CAU003", "CAU007"}}
+
+
+def test_of_two_causes_only_the_one_that_moves_probes_by_itself_is_confirmed() -> None:
+    def only_attention(request: ChildRequest, _: Mapping[str, str]) -> dict[str, Any]:
+        return BASE if request.flags["sdp.flash"] else two_causes()
+
+    machine = Machine(only_attention)
+    causes = together(machine)
+    tf32, attention = causes["CAU003"], causes["CAU007"]
+    assert (attention.confirmed, attention.together_with) == (True, ())
+    assert attention.evidence[-1].seen == "2 of 2 probes gave hers's values"
+    assert (tf32.confirmed, tf32.together_with) == (None, ("CAU007",))
+    assert tf32.evidence[-1].seen == "none of 2 probes gave hers's values"
+    assert (confirmation(attention), confirmation(tf32)) == (
+        "confirmed here",
+        "confirmed together with CAU007",
+    )
+    tried = [request.flags for request, _ in machine.asked[2:]]
+    assert {(flags["matmul.allow_tf32"], flags["sdp.flash"]) for flags in tried} == {
+        (True, True),
+        (False, False),
+    }, "one run for each cause, with the other's settings our own"
+
+
+def test_two_causes_that_each_move_their_own_probes_are_both_confirmed() -> None:
+    def each_its_own(request: ChildRequest, _: Mapping[str, str]) -> dict[str, Any]:
+        found = BASE
+        if request.flags["matmul.allow_tf32"]:
+            found = changed(found, "numerics", "matmul")
+        return found if request.flags["sdp.flash"] else changed(found, "numerics", "sdpa")
+
+    causes = together(Machine(each_its_own))
+    assert [cause.confirmed for cause in causes.values()] == [True, True]
+
+
+def test_causes_that_only_act_together_are_not_confirmed_by_themselves() -> None:
+    def both_or_nothing(request: ChildRequest, _: Mapping[str, str]) -> dict[str, Any]:
+        flags = request.flags
+        return two_causes() if flags["matmul.allow_tf32"] and not flags["sdp.flash"] else BASE
+
+    causes = together(Machine(both_or_nothing))
+    assert causes["CAU003"].together_with == ("CAU007",)
+    assert causes["CAU007"].together_with == ("CAU003",)
+
+
+def test_no_cause_is_tried_by_itself_after_the_time_is_over() -> None:
+    ticks = iter((0.0, 0.0, ALONE_S))
+    machine = Machine(lambda request, _: BASE if request.flags["sdp.flash"] else two_causes())
+    causes = together(machine, clock=lambda: next(ticks))
+    assert len(machine.asked) == 3
+    untried = [one for one in causes.values() if "not tried" in one.evidence[-1].seen]
+    assert [one.confirmed for one in untried] == [None]
