@@ -259,7 +259,8 @@ def test_a_step_without_a_batch_has_no_smaller_one(child_module: Child, cpu: Any
     answer = called(child_module, cpu, "smaller-batch", "plain")
     assert answer["reason"] == "own_step:plain has no parameter `batch`"
     answer = called(child_module, cpu, "baseline", "model2")
-    assert answer == {"status": "failed", "reason": "own_step has no model2", "values": {}}
+    reason = "module own_step has no function model2"
+    assert answer == {"status": "failed", "reason": reason, "values": {}}
 
 
 # --- all of it ----------------------------------------------------------------------------------
