@@ -10,6 +10,7 @@ import click
 from envkit.cli.command import EnvkitCommand, Terminal, format_options, terminal_options
 from envkit.cli.output import emit, style_of
 from envkit.cli.progress import progress
+from envkit.model.counted import counted
 from envkit.model.installed_lock import InstalledLock
 from envkit.render.escape import printable
 from envkit.render.json_ import render_json
@@ -61,7 +62,8 @@ def command(**options: Any) -> int:
 def _text(origin: InstalledLock, prefix: Path, terminal: Terminal) -> str:
     version = f"@{origin.spec_version}" if origin.spec_version else ""
     what = f"{origin.spec}{version}" if origin.spec else "the lock"
-    lines = [f"{prefix}: {what} installed, {origin.packages} packages for {origin.platform}"]
+    packages = counted(origin.packages, "package")
+    lines = [f"{prefix}: {what} installed, {packages} for {origin.platform}"]
     if not terminal.quiet:
         if origin.scripts_not_run:
             names = ", ".join(origin.scripts_not_run)

@@ -9,6 +9,7 @@ import click
 
 from envkit.cli.command import EnvkitCommand, Terminal, format_options, terminal_options
 from envkit.cli.output import emit
+from envkit.model.counted import counted
 from envkit.model.image import Image
 from envkit.render.escape import printable
 from envkit.render.json_ import render_json
@@ -102,7 +103,8 @@ def command(**options: Any) -> int:
 
 def _text(image: Image, folder: Path, terminal: Terminal) -> str:
     what = image.spec or "the lock"
-    lines = [f"{folder}: {what}, mode {image.mode}, {image.packages} packages, {image.platform}"]
+    packages = counted(image.packages, "package")
+    lines = [f"{folder}: {what}, mode {image.mode}, {packages}, {image.platform}"]
     if not terminal.quiet:
         if "@sha256:" not in image.base:
             lines.append(f"  {image.base} is a tag, which can change: --base NAME@sha256:DIGEST")

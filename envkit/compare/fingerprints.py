@@ -12,6 +12,7 @@ from envkit.compare.comparability import Ground
 from envkit.compare.layer import Collector, Kind, LayerResult, Lost
 from envkit.compare.peaks import CONTEXT_TOLERANCE_BYTES, take_near, take_peaks
 from envkit.compare.streams import is_stream, shape
+from envkit.model.counted import counted
 from envkit.model.documents import Comparable
 from envkit.model.fingerprint import DIGEST_LAYERS, LAYERS, Layer, ProbeResult
 
@@ -193,8 +194,7 @@ def _partly(result: LayerResult) -> LayerResult:
     """Say how many probes the comparison rests on where not all could be compared."""
     if not result.cannot_compare or result.comparable.answer == "no":
         return result
-    number = len(result.cannot_compare)
-    said = f"{number} probe{'s' if number > 1 else ''} could not be compared"
+    said = f"{counted(len(result.cannot_compare), 'probe')} could not be compared"
     whole = result.comparable.why if result.comparable.answer == "partly" else ""
     why = "; ".join(filter(None, (whole, said)))
     return msgspec.structs.replace(result, comparable=Comparable(answer="partly", why=why))

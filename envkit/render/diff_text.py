@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from envkit.model.counted import counted
 from envkit.model.documents import Cause, Diff, Difference
 from envkit.model.fingerprint import LAYERS
 from envkit.model.package_change import count_changes
@@ -99,7 +100,7 @@ def _draw_lost(page: Page, diff: Diff) -> None:
     if len(told) > most:
         rows.append(("", f"and {len(told) - most} more: use -v or --json"))
     if untold:
-        rows.append((f"{untold} values", "recorded by some of the inputs only"))
+        rows.append((counted(untold, "value"), "recorded by some of the inputs only"))
     page.table("Cannot be compared", rows)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from envkit.model.counted import counted
 from envkit.model.documents import Lock, LockedSpec, PackageChange
 from envkit.render.lines import GREEN, RED, painted, shown, wrapped
 from envkit.render.style import Style
@@ -31,7 +32,7 @@ def render_lock(document: Lock, style: Style) -> str:
 
 
 def _spec(one: LockedSpec, style: Style) -> Iterator[str]:
-    count = f" ({one.packages} packages)" if one.packages else ""
+    count = f" ({counted(one.packages, 'package')})" if one.packages else ""
     if one.status == "unsolvable":
         count = " was not written"
     head = wrapped(f"{one.spec}: {_WORDS[one.status]}, {one.file}{count}", "", style)
@@ -42,7 +43,8 @@ def _spec(one: LockedSpec, style: Style) -> Iterator[str]:
         yield from wrapped(reason, "  ", style)
     changes = sorted(one.changes, key=lambda change: _rank(change.name))
     if changes:
-        yield f"  {len(changes)} packages differ from the lock before:"
+        verb = "differs" if len(changes) == 1 else "differ"
+        yield f"  {counted(len(changes), 'package')} {verb} from the lock before:"
     for change in changes:
         yield from wrapped(_change(change), "    ", style)
     if one.status == "stale":

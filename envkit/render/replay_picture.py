@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from envkit.allocator.course import Course, Moment
+from envkit.model.counted import counted
 from envkit.model.documents import Replay, ReplayDevice, ReplaySetting
 from envkit.render.replay_words import blocks, conf_name, headline, size_text
 from envkit.render.svg import (
@@ -17,7 +18,6 @@ from envkit.render.svg import (
     StepChart,
     bar_chart,
     bytes_of_row,
-    counted,
     segment_map,
     stacked,
     step_chart,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from envkit.model.counted import counted
 from envkit.model.documents import ReplayDevice, ReplaySetting
-from envkit.render.svg import counted, short_bytes
+from envkit.render.svg import short_bytes
 
 _GIB: Final = 1 << 30
 _MIB: Final = 1 << 20

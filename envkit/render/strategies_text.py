@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from envkit.allocator.sizes import format_size
+from envkit.model.counted import counted
 from envkit.model.strategies import LargestBatch, Strategies, StrategyMeasurement
 from envkit.render.page import Page
 from envkit.render.style import Style
@@ -108,12 +109,12 @@ def headline(document: Strategies) -> str:
 
 def largest_said(found: LargestBatch) -> str:
     """Say what the search for the largest batch gave."""
-    tried = f"{len(found.trials)} trials"
+    tried = counted(len(found.trials), "trial")
     if found.status == "not_run":
         return f"not looked for: {found.reason}."
     if found.batch is None:
         return f"none fits ({tried}, the smallest {found.smallest_that_failed})."
-    held = f"held for {found.held_steps} steps"
+    held = f"held for {counted(found.held_steps, 'step')}"
     beyond = (
         f"{found.smallest_that_failed} does not fit"
         if found.smallest_that_failed is not None

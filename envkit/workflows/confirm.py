@@ -21,6 +21,7 @@ from envkit.compare.facts import PLACES, variables
 from envkit.compare.find_causes import is_claimed
 from envkit.compare.peaks import peak_tolerance
 from envkit.compare.sides import Side
+from envkit.model.counted import counted
 from envkit.model.documents import Cause, Difference
 from envkit.model.facts import Scalar
 from envkit.model.finding import Evidence
@@ -215,7 +216,8 @@ def _alone(
     probes = what[1]
     # A peak within the tolerance is like both; it has not moved.
     moved = set(_unlike(found, ours, probes)) - set(_unlike(found, theirs, probes))
-    seen = f"{len(moved) or 'none'} of {len(probes)} probes gave {sides[1].label}'s values"
+    share = f"{len(moved) or 'none'} of {counted(len(probes), 'probe')}"
+    seen = f"{share} gave {sides[1].label}'s values"
     return Trial(moved=bool(moved), seen=seen)
 
 
@@ -264,10 +266,10 @@ def _held_against(
     own, others = labels
     unlike = _unlike(found, recorded[0], probes)
     if not unlike:
-        reason = f"all {len(probes)} probes gave {own}'s values"
+        reason = f"{len(probes)} of {counted(len(probes), 'probe')} gave {own}'s values"
         return Outcome(label=own, answer="confirmed", reason=reason)
     of_neither = _unlike(found, recorded[1], unlike)
-    said = f"{len(unlike)} of {len(probes)} probes gave other values than {own}'s"
+    said = f"{len(unlike)} of {counted(len(probes), 'probe')} gave other values than {own}'s"
     stayed = [name for name in unlike if name not in of_neither]
     if stayed:
         said += f", {len(stayed)} of them {others}'s, first {stayed[0]}"

@@ -18,7 +18,7 @@ from envkit.model.fingerprint import Fingerprint
 from envkit.model.report import Report
 from envkit.workflows import package_lists
 from envkit.workflows.git_revision import is_git_revision, read_git_revision
-from envkit.workflows.input_bytes import read_input, read_text
+from envkit.workflows.input_bytes import origin_of, read_input, read_text
 
 KNOWN: Final = (
     "envkit diff takes reports, fingerprints, machine profiles, collect_env pastes, "
@@ -56,7 +56,7 @@ def _read(name: str, environ: Mapping[str, str]) -> list[Side]:
         return [_report_in(file) for file in reports_in(path)]
     if name != "-" and not path.exists() and is_git_revision(name):
         return [recognise(read_git_revision(name), name, label=name)]
-    label = "standard input" if name == "-" else path.name
+    label = origin_of(name)
     return [recognise(read_input(name, KNOWN), name, label=label)]
 
 

@@ -17,6 +17,16 @@ _WRITER_S: Final = 0.5
 _MARKS: Final = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
 
 
+def origin_of(name: str) -> str:
+    """Return what messages and documents call an input: a file's name without its folder.
+
+    A folder may be personal; those of devices are not, and `null` alone says little.
+    """
+    if name == "-":
+        return "standard input"
+    return name if name.startswith(("/dev/", "/proc/")) else Path(name).name
+
+
 def read_input(name: str, next_step: str) -> bytes:
     """Read a file, or standard input for `-`, whole, up to the largest document there can be.
 

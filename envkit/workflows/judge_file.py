@@ -7,7 +7,6 @@ that it gave when it was made, unless the rules have changed since.
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -24,7 +23,7 @@ from envkit.sources.machine_profile import facts_of
 from envkit.workflows.baselines import find_yardsticks, hold_against
 from envkit.workflows.conclude import conclude, now
 from envkit.workflows.fingerprint import must_hold
-from envkit.workflows.input_bytes import read_input, read_text
+from envkit.workflows.input_bytes import origin_of, read_input, read_text
 from envkit.workflows.request import VerifyRequest
 
 MAX_PROFILE_BYTES: Final = 1 << 20
@@ -45,7 +44,7 @@ def judge_file(name: str, request: VerifyRequest, *, clock: Callable[[], str] = 
         InputError: it cannot be read, or is nothing that can be judged.
 
     """
-    origin = "standard input" if name == "-" else Path(name).name
+    origin = origin_of(name)
     text = read_text(read_input(name, _NEXT_STEP), origin, _NEXT_STEP)
     if not text.lstrip().startswith("{"):
         return judge_recorded(_paste(text, origin), request, origin=origin, created=clock())

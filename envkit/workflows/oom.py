@@ -11,6 +11,7 @@ from typing import BinaryIO, Final
 from envkit.allocator.oom import explain_log
 from envkit.errors import CannotCheckError, InputError
 from envkit.model.documents import Oom
+from envkit.workflows.input_bytes import origin_of
 
 _PIECE_BYTES: Final = 1 << 20
 _UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # PowerShell's `>` writes UTF-16
@@ -24,7 +25,7 @@ def explain_oom(name: str) -> Oom:
         CannotCheckError: there is no such message in it.
 
     """
-    origin = "standard input" if name == "-" else Path(name).name
+    origin = origin_of(name)
     try:
         found = explain_log(_pieces(name))
     except OSError as error:

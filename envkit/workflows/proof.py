@@ -16,11 +16,12 @@ import msgspec
 
 from envkit.errors import InputError, UsageError
 from envkit.model import codec
+from envkit.model.counted import counted
 from envkit.model.proof import Proof, ProofChallenge, ProofChecked, ProofReport, ProofSigner
 from envkit.model.report import Report
 from envkit.workflows.challenge_answer import why_unanswered
 from envkit.workflows.fingerprint import must_hold
-from envkit.workflows.input_bytes import read_input
+from envkit.workflows.input_bytes import origin_of, read_input
 from envkit.workflows.nonce import made_s, parse_duration
 from envkit.workflows.request import read_challenge
 from envkit.workflows.save import keep_inputs, write_atomically
@@ -169,7 +170,7 @@ def _opened(content: bytes, name: str) -> tuple[Report | None, str]:
 
 
 def _report_of(content: bytes, name: str) -> Report:
-    report = codec.decode(content, Report, origin=Path(name).name)
+    report = codec.decode(content, Report, origin=origin_of(name))
     if report.fingerprint is not None:
         must_hold(report.fingerprint)
     return report
@@ -199,7 +200,7 @@ def _stale(challenge: ProofChallenge, now_s: float) -> str:
         return ""
     age_s = int(now_s) - made
     if age_s > challenge.max_age_s:
-        limit = f"at most {_duration(challenge.max_age_s)} are allowed (--max-age)"
+        limit = f"--max-age allows {_duration(challenge.max_age_s)}"
         return f"the challenge is stale: it is {_duration(age_s)} old, and {limit}"
     if age_s < -CLOCK_S:
         return f"the challenge was made {_duration(-age_s)} from now: a clock is wrong"
@@ -210,7 +211,7 @@ def _duration(seconds: int) -> str:
     for unit_s, name in ((86400, "days"), (3600, "hours"), (60, "minutes")):
         if seconds >= 2 * unit_s:
             return f"{seconds // unit_s} {name}"
-    return "1 second" if seconds == 1 else f"{seconds} seconds"
+    return counted(seconds, "second")
 
 
 def _must_name(signers: bytes, path: str) -> None:

@@ -26,6 +26,7 @@ from envkit.allocator.what_if import USEFUL_CONFS, Outcome, version_for, what_if
 from envkit.errors import CannotCheckError, InputError, UsageError
 from envkit.model.codec import read_json
 from envkit.model.documents import Replay, ReplayDevice, ReplayProof, ReplaySetting
+from envkit.workflows.input_bytes import origin_of
 
 #: (done, total, name)
 Tell = Callable[[int, int, str], None]
@@ -98,7 +99,7 @@ def replay_with_courses(request: ReplayRequest, tell: Tell) -> Replayed:
 
 
 def _replay(request: ReplayRequest, tell: Tell) -> Replayed:
-    origin = Path(request.snapshot).name
+    origin = origin_of(request.snapshot)
     content = _read(request.snapshot, origin)
     recordings = recordings_of(
         _with_history(_values(content, origin)), origin=origin, size_bytes=len(content)

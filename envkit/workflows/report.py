@@ -21,7 +21,7 @@ from envkit.render.html.team import Member, Outlier, render_team
 from envkit.workflows.diff import DiffRequest, diff
 from envkit.workflows.diff_inputs import recognise, reports_in
 from envkit.workflows.fingerprint import must_hold
-from envkit.workflows.input_bytes import read_input
+from envkit.workflows.input_bytes import origin_of, read_input
 from envkit.workflows.memory_notes import memory_notes
 from envkit.workflows.package_rows import package_rows
 
@@ -83,7 +83,7 @@ def _alone(names: Sequence[str]) -> str | None:
 
 
 def _read_report(name: str) -> Report:
-    origin = "standard input" if name == "-" else Path(name).name
+    origin = origin_of(name)
     content = read_input(name, _NEXT_STEP)
     side = recognise(content, name, label=origin)
     if side.kind != "report":

@@ -38,10 +38,10 @@ def mirror(tmp_path: Path) -> Path:
 
 def test_lock_check_create_and_create_again(spec: Path, mirror: Path, tmp_path: Path) -> None:
     done = envkit("lock", spec.name, "--mirror", str(mirror), cwd=tmp_path)
-    said = "s.yml: locked, s.conda-lock.yml (1 packages)\n"
+    said = "s.yml: locked, s.conda-lock.yml (1 package)\n"
     assert (done.returncode, done.stdout, done.stderr) == (0, said, "")
     done = envkit("lock", "--check", spec.name, cwd=tmp_path)
-    assert done.stdout == "s.yml: fits its spec, s.conda-lock.yml (1 packages)\n"
+    assert done.stdout == "s.yml: fits its spec, s.conda-lock.yml (1 package)\n"
     assert done.returncode == 0
     prefix = tmp_path / "env"
     done = envkit("create", str(spec), "-p", str(prefix), "--mirror", str(mirror), "--json")

@@ -138,6 +138,7 @@ def test_a_signature_for_something_else_is_refused(desk: Desk) -> None:
     ("challenge", "said"),
     [
         ((OLD_NONCE,), "the challenge is stale"),
+        ((OLD_NONCE, "--max-age", "1s"), "--max-age allows 1 second"),
         (("ab" * 8,), "made without a challenge"),
         ((make_nonce(), "--max-age", "1h"), "made without a challenge"),
         (("01ffffffff" + "ab" * 16,), "a clock is wrong"),

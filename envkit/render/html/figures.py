@@ -11,6 +11,7 @@ from markupsafe import Markup
 from envkit.allocator.config import ConfigError
 from envkit.allocator.snapshot import Segment
 from envkit.allocator.workloads import Moment, WorkloadMemory, moments
+from envkit.model.counted import counted
 from envkit.model.fingerprint import Fingerprint
 from envkit.render.svg import (
     Figure,
@@ -18,7 +19,6 @@ from envkit.render.svg import (
     MapSegment,
     Mark,
     StepChart,
-    counted,
     segment_map,
     short_bytes,
     step_chart,

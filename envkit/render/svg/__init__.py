@@ -7,7 +7,7 @@ head has `STYLE`, `stacked` makes a file of its own. Why not a library: decision
 from envkit.render.svg.bar_chart import Bar, bar_chart
 from envkit.render.svg.figure import WIDTH, Figure, stacked
 from envkit.render.svg.markup import Markup, element, join
-from envkit.render.svg.scale import counted, short_bytes, short_count
+from envkit.render.svg.scale import short_bytes, short_count
 from envkit.render.svg.segment_map import MapSegment, bytes_of_row, segment_map
 from envkit.render.svg.step_chart import Line, Mark, StepChart, step_chart
 from envkit.render.svg.theme import STYLE
@@ -24,7 +24,6 @@ __all__ = [
     "StepChart",
     "bar_chart",
     "bytes_of_row",
-    "counted",
     "element",
     "join",
     "segment_map",

@@ -53,11 +53,6 @@ def short_bytes(size: float) -> str:
     return f"{size:.3g} {_UNITS[at]}" if abs(size) < 1000 else f"{size:.0f} {_UNITS[at]}"  # noqa: PLR2004
 
 
-def counted(count: int, what: str) -> str:
-    """Return a count and what is counted: `1 segment`, `12 segments`."""
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
-
-
 def short_count(value: float) -> str:
     """Return a number with its thousands apart."""
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.3g}"

@@ -8,9 +8,10 @@ from typing import Final, Literal
 
 import msgspec
 
+from envkit.model.counted import counted
 from envkit.render.svg.figure import WIDTH, Figure
 from envkit.render.svg.markup import Markup, element, join, number
-from envkit.render.svg.scale import counted, short_bytes
+from envkit.render.svg.scale import short_bytes
 
 ROWS: Final = 12
 _LEFT: Final = 12
