@@ -8,6 +8,7 @@ Loading this imports neither torch nor the rest of envkit.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -53,31 +54,46 @@ def envkit_fingerprint(pytestconfig: pytest.Config) -> EnvkitFingerprint:
     def check(
         step: Callable[[], Any], *, baseline: str | Path, device: str = "auto"
     ) -> Fingerprint:
+        __tracebackhide__ = True
         path = pytestconfig.rootpath / baseline
-        return _check(step, path, device=device, update=pytestconfig.getoption(UPDATE))
+        name = Path(os.path.relpath(path, pytestconfig.rootpath)).as_posix()
+        return _check(step, path, name, device=device, update=pytestconfig.getoption(UPDATE))
 
     return check
 
 
-def _check(step: Callable[[], Any], path: Path, *, device: str, update: bool) -> Fingerprint:
-    from envkit.errors import EnvkitError  # noqa: PLC0415  (not for tests that do not use it)
-    from envkit.workflows import step_baseline  # noqa: PLC0415
+def _check(
+    step: Callable[[], Any], path: Path, name: str, *, device: str, update: bool
+) -> Fingerprint:
+    __tracebackhide__ = True
+    from envkit.workflows import step_baseline  # noqa: PLC0415  (not for tests without it)
 
-    if not update and not path.is_file():
-        pytest.fail(
-            f"There is no baseline {path.name}. `pytest {UPDATE}` writes it.", pytrace=False
-        )
+    before = None if update else _read(path, name)
     now = step_baseline.fingerprint_of(step, device=device)
-    if update:
+    if before is None:
         step_baseline.write_baseline(path, now)
         return now
-    try:
-        unlike = step_baseline.differences(step_baseline.read_baseline(path), now)
-    except EnvkitError as error:
-        pytest.fail(f"{error.message} {error.next_step}", pytrace=False)
+    unlike = step_baseline.differences(before, now)
     if unlike:
-        pytest.fail(_told(path.name, unlike), pytrace=False)
+        pytest.fail(_told(name, unlike), pytrace=False)
     return now
+
+
+def _read(path: Path, name: str) -> Fingerprint:
+    """Read a baseline before anything is measured; the test fails where there is none."""
+    from envkit.errors import EnvkitError  # noqa: PLC0415
+    from envkit.workflows import step_baseline  # noqa: PLC0415
+
+    wrong = f"There is no baseline {name}. `pytest {UPDATE}` writes it."
+    if path.is_file():
+        try:
+            return step_baseline.read_baseline(path)
+        except EnvkitError as error:
+            wrong = (
+                f"The baseline {name} cannot be used. {error.message} "
+                f"Restore it from git, or write it anew: pytest {UPDATE}"
+            )
+    pytest.fail(wrong, pytrace=False)
 
 
 def _told(name: str, unlike: list[str]) -> str:

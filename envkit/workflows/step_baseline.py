@@ -33,6 +33,7 @@ def fingerprint_of(step: Callable[[], Any], *, device: str = "auto") -> Fingerpr
         InputError: this torch does not say enough of itself to compare anything.
 
     """
+    __tracebackhide__ = True
     # By name and only now: it imports torch.
     in_process = importlib.import_module("envkit.probes.child.in_process")
     told: dict[str, Any] = in_process.measure_here(step, device)

@@ -11,6 +11,7 @@ import importlib
 import os
 import sys
 import traceback
+from types import TracebackType
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional
 
 from .. import digests, streams
@@ -84,6 +85,14 @@ def theirs(code: Step) -> Any:
         raise
     except BaseException as error:
         raise StepRaised(_told(error)) from error
+
+
+def from_theirs(found: Optional[TracebackType]) -> Optional[TracebackType]:
+    """Return a traceback from the first frame of the user's code on; all of it if there is none."""
+    inner = found
+    while inner is not None and inner.tb_frame.f_code.co_filename.startswith(_NOT_THEIRS):
+        inner = inner.tb_next
+    return inner or found
 
 
 def _told(error: BaseException) -> str:
