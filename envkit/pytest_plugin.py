@@ -75,7 +75,7 @@ def _check(
         return now
     unlike = step_baseline.differences(before, now)
     if unlike:
-        pytest.fail(_told(name, unlike), pytrace=False)
+        pytest.fail(_told(name, unlike, step_baseline.environment(before, now)), pytrace=False)
     return now
 
 
@@ -96,7 +96,8 @@ def _read(path: Path, name: str) -> Fingerprint:
     pytest.fail(wrong, pytrace=False)
 
 
-def _told(name: str, unlike: list[str]) -> str:
+def _told(name: str, unlike: list[str], environment: list[str]) -> str:
+    other = f"The environment is another: {', '.join(environment)}.\n" if environment else ""
     more = [f"and {len(unlike) - MOST_LINES} more"] if len(unlike) > MOST_LINES else []
     lines = "\n".join(f"  {line}" for line in [*unlike[:MOST_LINES], *more])
-    return f"The step is not as in {name}:\n{lines}\nIf that is meant: pytest {UPDATE}"
+    return f"{other}The step is not as in {name}:\n{lines}\nIf that is meant: pytest {UPDATE}"

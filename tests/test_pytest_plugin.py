@@ -135,6 +135,15 @@ def test_the_random_numbers_of_the_test_go_on(pytester: pytest.Pytester, step: s
     project(pytester, "--envkit-update", call=call).assert_outcomes(passed=1)
 
 
+def test_another_environment_is_named_before_what_it_changed(pytester: pytest.Pytester) -> None:
+    project(pytester, "--envkit-update").assert_outcomes(passed=1)
+    result = project(pytester, width=16, call="torch.set_num_threads(2); " + CALL)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        ["*The environment is another: *threads 1 against 2*", "*The step is not as in *"]
+    )
+
+
 def test_loading_it_costs_nothing() -> None:
     script = (
         "import sys, pytest; before = set(sys.modules); import envkit.pytest_plugin\n"
