@@ -58,11 +58,12 @@ def envkit_fingerprint(pytestconfig: pytest.Config) -> EnvkitFingerprint:
     def check(
         step: Callable[[], Any], *, baseline: str | Path, device: str = "auto"
     ) -> Fingerprint:
+        __tracebackhide__ = True
         path = _baseline_path(pytestconfig.rootpath, baseline)
+        name = path.relative_to(pytestconfig.rootpath).as_posix()
         update = pytestconfig.getoption(UPDATE)
-        found = _check(step, path, device=_device(device), update=update)
+        found = _check(step, path, name, device=_device(device), update=update)
         if update:
-            name = path.relative_to(pytestconfig.rootpath).as_posix()
             pytestconfig.stash.setdefault(_WRITTEN, []).append(name)
         return found
 
@@ -106,29 +107,44 @@ def _fail(what: str, step: str) -> NoReturn:
     pytest.fail(f"envkit_fingerprint: {what} {step}", pytrace=False)
 
 
-def _check(step: Callable[[], Any], path: Path, *, device: str, update: bool) -> Fingerprint:
+def _check(
+    step: Callable[[], Any], path: Path, name: str, *, device: str, update: bool
+) -> Fingerprint:
+    __tracebackhide__ = True
     from envkit.errors import EnvkitError  # noqa: PLC0415  (not for tests that do not use it)
     from envkit.workflows import step_baseline  # noqa: PLC0415
 
-    if not update and not path.is_file():
-        pytest.fail(
-            f"There is no baseline {path.name}. `pytest {UPDATE}` writes it.", pytrace=False
-        )
+    before = None if update else _read(path, name)
     try:
-        baseline = None if update else step_baseline.read_baseline(path)  # before the work
         now = step_baseline.fingerprint_of(step, device=device)
-        if baseline is None:
+        if before is None:
             step_baseline.write_baseline(path, now)
             return now
-        unlike = step_baseline.differences(baseline, now)
     except EnvkitError as error:
         _fail(error.message, error.next_step)
+    unlike = step_baseline.differences(before, now)
     if unlike:
-        pytest.fail(_told(path.name, unlike), pytrace=False)
+        pytest.fail(_told(name, unlike, step_baseline.environment(before, now)), pytrace=False)
     return now
 
 
-def _told(name: str, unlike: list[str]) -> str:
+def _read(path: Path, name: str) -> Fingerprint:
+    """Read a baseline before anything is measured; the test fails where there is none."""
+    from envkit.errors import EnvkitError  # noqa: PLC0415
+    from envkit.workflows import step_baseline  # noqa: PLC0415
+
+    if not path.is_file():
+        pytest.fail(f"There is no baseline {name}. `pytest {UPDATE}` writes it.", pytrace=False)
+    try:
+        return step_baseline.read_baseline(path)
+    except EnvkitError as error:
+        wrong = f"The baseline {name} cannot be used. {error.message}"
+    # Here, where pytest has no other exception to show before it.
+    _fail(wrong, f"Restore it from git, or write it anew: pytest {UPDATE}")
+
+
+def _told(name: str, unlike: list[str], environment: list[str]) -> str:
+    other = f"The environment is another: {', '.join(environment)}.\n" if environment else ""
     more = [f"and {len(unlike) - MOST_LINES} more"] if len(unlike) > MOST_LINES else []
     lines = "\n".join(f"  {line}" for line in [*unlike[:MOST_LINES], *more])
-    return f"The step is not as in {name}:\n{lines}\nIf that is meant: pytest {UPDATE}"
+    return f"{other}The step is not as in {name}:\n{lines}\nIf that is meant: pytest {UPDATE}"

@@ -47,7 +47,9 @@ def test_without_a_baseline_the_test_fails_and_says_how_to_write_one(
 ) -> None:
     result = project(pytester)
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*There is no baseline step.json. `pytest --envkit-update`*"])
+    result.stdout.fnmatch_lines(
+        ["*There is no baseline baselines/step.json. `pytest --envkit-update`*"]
+    )
     assert not (pytester.path / "baselines").exists()
 
 
@@ -62,7 +64,7 @@ def test_what_was_written_agrees_and_what_was_changed_does_not(pytester: pytest.
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
         [
-            "*The step is not as in step.json:*",
+            "*The step is not as in baselines/step.json:*",
             "*tensors call.step.tensors: *; first at request 1: 256 B against 512 B*",
             "*numerics call.step.outputs: *",
             "*If that is meant: pytest --envkit-update*",
@@ -78,9 +80,18 @@ def test_a_baseline_that_was_edited_is_refused(pytester: pytest.Pytester) -> Non
     document = json.loads(path.read_text("utf-8"))
     document["layers"]["tensors"]["call.step.left"]["values"]["left_bytes"] = 1
     path.write_text(json.dumps(document), "utf-8")
-    result = project(pytester)
+    call = """
+    def never():
+        raise AssertionError("measured")
+    envkit_fingerprint(never, baseline="baselines/step.json", device="cpu")
+    """
+    result = project(pytester, call=call)
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*The fingerprint does not hold: *call.step.left*"])
+    result.stdout.fnmatch_lines(
+        ["*baselines/step.json cannot be used. *call.step.left*Restore it from git*"]
+    )
+    for unwanted in ("*Ask for the report*", "*During handling*", "*AssertionError: measured*"):
+        result.stdout.no_fnmatch_line(unwanted)
 
 
 @pytest.mark.parametrize("update", [(), ("--envkit-update",)], ids=["check", "update"])
@@ -121,7 +132,7 @@ def test_what_makes_no_sense_fails_in_one_line(
 @pytest.mark.parametrize(
     "content",
     [b"", b"{", b"[]", b"{}", b"\xff\xfe", b"\0", b"text", b"[" * 9999, b'{"schema":1}'],
-    ids=ascii,
+    ids=lambda content: ascii(content)[:20],
 )
 def test_a_baseline_that_is_none_fails_in_one_line(
     content: bytes, pytester: pytest.Pytester
@@ -168,6 +179,43 @@ def test_what_the_step_raises_is_raised_in_the_test(pytester: pytest.Pytester) -
     result = project(pytester, "--envkit-update", call=call)
     result.assert_outcomes(passed=1)
     assert not (pytester.path / "step.json").exists()
+
+
+def test_the_traceback_of_the_step_begins_in_the_users_code(pytester: pytest.Pytester) -> None:
+    call = """
+    def wrong():
+        raise ZeroDivisionError("mine")
+    envkit_fingerprint(wrong, baseline="step.json", device="cpu")
+    """
+    result = project(pytester, "--envkit-update", call=call)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*test_it.py:*: ZeroDivisionError"])
+    for unwanted in ("*StepRaised*", "*in_process.py*", "*During handling*", "*pytest_plugin.py:*"):
+        result.stdout.no_fnmatch_line(unwanted)
+
+
+@pytest.mark.parametrize("step", ["step", "wrong"])
+def test_the_random_numbers_of_the_test_go_on(pytester: pytest.Pytester, step: str) -> None:
+    call = f"""
+    import contextlib
+    def wrong():
+        raise ZeroDivisionError
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    with contextlib.suppress(ZeroDivisionError):
+        envkit_fingerprint({step}, baseline="step.json", device="cpu")
+    assert torch.equal(torch.get_rng_state(), before)
+    """
+    project(pytester, "--envkit-update", call=call).assert_outcomes(passed=1)
+
+
+def test_another_environment_is_named_before_what_it_changed(pytester: pytest.Pytester) -> None:
+    project(pytester, "--envkit-update").assert_outcomes(passed=1)
+    result = project(pytester, width=16, call="torch.set_num_threads(2); " + CALL)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        ["*The environment is another: *threads 1 against 2*", "*The step is not as in *"]
+    )
 
 
 def test_loading_it_costs_nothing() -> None:

@@ -35,6 +35,7 @@ def fingerprint_of(step: Callable[[], Any], *, device: str = "auto") -> Fingerpr
             compare anything.
 
     """
+    __tracebackhide__ = True
     # By name and only now: it imports torch.
     in_process = importlib.import_module("envkit.probes.child.in_process")
     told: dict[str, Any] = in_process.measure_here(step, device)
@@ -91,6 +92,22 @@ def differences(baseline: Fingerprint, now: Fingerprint) -> list[str]:
     ]
     results = compare_fingerprints(find_ground(sides))
     return [*_unlike(results), *_not_comparable(results)]
+
+
+def environment(baseline: Fingerprint, now: Fingerprint) -> list[str]:
+    """Say which parts of the environment are not as in the baseline: `threads 1 against 2`."""
+    first, second = _key_parts(baseline), _key_parts(now)
+    return [
+        f"{name} {first.get(name)} against {second.get(name)}"
+        for name in {**first, **second}
+        if first.get(name) != second.get(name)
+    ]
+
+
+def _key_parts(one: Fingerprint) -> dict[str, Any]:
+    key = msgspec.structs.asdict(one.key)
+    nested = {**key.pop("settings"), **key.pop("flags")}
+    return {**key, "device": one.device, **nested}
 
 
 def _unlike(results: Sequence[LayerResult]) -> list[str]:

@@ -6,7 +6,7 @@ process may have used the device before.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, List, Optional
 
 from .challenge import SEED
 from .protocol import Kept
@@ -21,9 +21,10 @@ def measure_here(step: Callable[[], Any], device: str) -> Dict[str, Any]:
         step: called five times, with the same random numbers each time.
         device: `cpu`, `cuda:N`, or `auto`: the first GPU that torch can use, else the CPU.
 
-    Raises what the step raises.
+    Raises what the step raises. The random numbers of torch go on afterwards as if nothing was.
 
     """
+    __tracebackhide__ = True
     import torch
 
     from . import torch_api
@@ -31,7 +32,7 @@ def measure_here(step: Callable[[], Any], device: str) -> Dict[str, Any]:
     from .families import GroupReport
     from .membership import call_probes
     from .place import Place
-    from .workloads.call import StepRaised, measure_step
+    from .workloads.call import StepRaised, from_theirs, measure_step
 
     kept = Kept()
     facts = device_facts(torch, kept)  # type: ignore[arg-type]  # it asks for stages alone
@@ -41,10 +42,14 @@ def measure_here(step: Callable[[], Any], device: str) -> Dict[str, Any]:
         return {"no_device": device}
     place = Place(torch, torch_api, device)
     report = GroupReport(kept, call_probes(place.kind, "step"))
-    try:
-        measure_step(place, step, SEED, report)
-    except StepRaised as raised:
-        raise raised.__cause__ or raised  # noqa: B904  (theirs, as they raised it)
+    error: Optional[BaseException] = None
+    with torch.random.fork_rng(devices=_devices_to_keep(torch, place)):
+        try:
+            measure_step(place, step, SEED, report)
+        except StepRaised as raised:
+            error = raised.__cause__ or raised
+    if error is not None:  # here, where nothing is being handled that would become its context
+        raise error.with_traceback(from_theirs(error.__traceback__))
     name = torch.cuda.get_device_name(place.index) if place.is_cuda else "CPU"
     events = [event for event in kept.events if event.pop("event") == "probe"]
     return {"key": comparability_key(torch, facts, device), "name": name, "probes": events}
@@ -53,3 +58,10 @@ def measure_here(step: Callable[[], Any], device: str) -> Dict[str, Any]:
 def _is_there(torch: Any, device: str) -> bool:
     number = int(device.partition(":")[2])
     return bool(torch.cuda.is_available()) and number < torch.cuda.device_count()
+
+
+def _devices_to_keep(torch: Any, place: Any) -> List[int]:
+    """Return the GPUs whose random numbers a seed would move; looking starts no GPU."""
+    if place.is_cuda or torch.cuda.is_initialized():
+        return list(range(torch.cuda.device_count()))
+    return []

@@ -11,7 +11,8 @@ import importlib
 import os
 import sys
 import traceback
-from typing import Any, Callable, Dict, List
+from types import TracebackType
+from typing import Any, Callable, Dict, List, Optional
 
 from .. import streams
 from ..place import Place
@@ -102,6 +103,14 @@ def theirs(code: Step) -> Any:
         raise
     except BaseException as error:
         raise StepRaised(_told(error)) from error
+
+
+def from_theirs(found: Optional[TracebackType]) -> Optional[TracebackType]:
+    """Return a traceback from the first frame of the user's code on; all of it if there is none."""
+    inner = found
+    while inner is not None and inner.tb_frame.f_code.co_filename.startswith(_NOT_THEIRS):
+        inner = inner.tb_next
+    return inner or found
 
 
 def _told(error: BaseException) -> str:
