@@ -14,7 +14,7 @@ from envkit.cli.command import EnvkitCommand, Terminal, format_options, terminal
 from envkit.cli.endings import is_for_report
 from envkit.cli.output import complain, style_of
 from envkit.cli.progress import progress
-from envkit.cli.verify_options import LIVE_ONLY, verify_options
+from envkit.cli.verify_options import LIVE_ONLY, option_of, verify_options
 from envkit.cli.written import Formats, in_repository, of_outcome, print_format
 from envkit.errors import UsageError
 from envkit.model.observed import value_of
@@ -144,7 +144,7 @@ def _inputs(options: dict[str, Any]) -> Iterator[Path | str]:
 def _recorded(options: dict[str, Any], configuration: Configuration) -> Report:
     from envkit.workflows.judge_file import judge_file  # noqa: PLC0415 (not for a live machine)
 
-    given = [f"--{name.replace('_', '-')}" for name in LIVE_ONLY if options[name] not in (None, ())]
+    given = [option_of(name) for name in LIVE_ONLY if options[name] not in (None, ())]
     if given:
         message = f"--from judges what was recorded; {', '.join(given)} cannot change that."
         raise UsageError(message, next_step="Leave it out, or leave out --from.")

@@ -86,6 +86,11 @@ _OPTIONS: Final = (
 )
 
 
+def option_of(parameter: str) -> str:
+    """Return an option as it is typed: `--set` for `flags`."""
+    return "--set" if parameter == "flags" else f"--{parameter.replace('_', '-')}"
+
+
 def verify_options(function: F) -> F:
     """Add the options of `envkit verify`."""
     for option in reversed(_OPTIONS):

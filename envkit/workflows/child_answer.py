@@ -22,6 +22,8 @@ from envkit.sources.interpreter import started_python
 from envkit.sources.redacted import home_folders
 
 IMPORTING: Final = "importing_torch"
+SETTING: Final = "set_flags"
+_SWITCH_REFUSED: Final = "not looked at, since a switch of --set was refused"
 #: Stages in which torch is not there yet.
 _BEFORE: Final = frozenset({"starting_python", "starting_probe", IMPORTING})
 _NO_TORCH: Final = "No module named 'torch'"
@@ -68,7 +70,20 @@ def probes_problem(run: ChildRun) -> str:
     """Say what kept the probes from being finished; empty when nothing did."""
     if not isinstance(run.outcome, Finished):
         return describe(run)
-    return next((f"{error.type}: {error.message}" for error in run.errors), "")
+    first = next(iter(run.errors), None)
+    if first is None:
+        return ""
+    return first.message if first.stage == SETTING else f"{first.type}: {first.message}"
+
+
+def refused_switch(run: ChildRun) -> str:
+    """Say which switch could not be set: then nothing was measured under what was asked for."""
+    return next((one.message for one in run.errors if one.stage == SETTING), "")
+
+
+def _why_missing(run: ChildRun) -> str:
+    # The verdict says what is wrong with the switch; every fact saying it again helps nobody.
+    return _SWITCH_REFUSED if refused_switch(run) else probes_problem(run)
 
 
 def _torch(
@@ -91,7 +106,7 @@ def _torch(
         prefix=prefix,
         environ=environ,
         failure=failure,
-        why_missing=probes_problem(run) or "the child did not tell",
+        why_missing=_why_missing(run) or "the child did not tell",
         self_tests=[msgspec.to_builtins(test) for test in tests],
         stderr=run.stderr_tail.encode("utf-8", "backslashreplace"),
     )

@@ -27,7 +27,7 @@ from envkit.workflows.all_gpus import run_on_each, with_siblings
 from envkit.workflows.asked import Asked
 from envkit.workflows.background import Background
 from envkit.workflows.baselines import find_yardsticks, hold_against
-from envkit.workflows.child_answer import probes_problem
+from envkit.workflows.child_answer import probes_problem, refused_switch
 from envkit.workflows.conclude import conclude
 from envkit.workflows.contract import Named
 from envkit.workflows.contract_facts import asked_facts
@@ -255,7 +255,7 @@ def _suite_fact(
     request: VerifyRequest, run: ChildRun | None, fingerprint: Fingerprint | None
 ) -> Observed[str]:
     """Return the suite that was run, or why none was."""
-    refused = _refused_flag(run)
+    refused = "" if run is None else refused_switch(run)
     if refused:
         return Unreadable(reason=refused, source="--set")
     if request.suite.value == "none":
@@ -270,9 +270,3 @@ def _suite_fact(
         on_gpu = fingerprint.key.capability is not None
         source = "default with a GPU" if on_gpu else "default without a GPU"
     return Known(value=fingerprint.suite.name, source=source)
-
-
-def _refused_flag(run: ChildRun | None) -> str:
-    """Say which switch could not be set: then nothing was measured under what was asked for."""
-    errors = () if run is None else run.errors
-    return next((one.message for one in errors if one.stage == "set_flags"), "")

@@ -126,6 +126,12 @@ def test_what_cannot_be_done_is_a_usage_error_before_any_work(
     assert second.startswith("  next: ")
 
 
+def test_an_option_that_a_recorded_machine_cannot_have_is_named_as_it_was_typed() -> None:
+    done = run_envkit("verify", "--from", "x.json", "--set", "cudnn.benchmark=true")
+    assert done.returncode == 2
+    assert "; --set cannot change that" in done.stderr
+
+
 def test_a_wrong_configuration_is_an_error_with_file_and_key(tmp_path: Path) -> None:
     (tmp_path / "envkit.toml").write_text("devise = 'cpu'\n")
     done = run_envkit("verify", cwd=tmp_path)

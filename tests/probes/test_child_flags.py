@@ -75,7 +75,7 @@ def test_two_flags_behind_one_call_do_not_reset_each_other(flags: ModuleType) ->
 
 def test_the_precision_word_does_not_undo_the_finer_switch(flags: ModuleType) -> None:
     torch = FakeTorch()
-    with pytest.raises(flags.FlagRefused, match="float32_matmul_precision takes a word"):
+    with pytest.raises(flags.FlagRefused, match="float32_matmul_precision takes highest, high"):
         flags.set_flags(torch, {"float32_matmul_precision": 1})
     flags.set_flags(torch, {"matmul.allow_tf32": False, "float32_matmul_precision": "high"})
     assert torch.backends.cuda.matmul.allow_tf32 is False
@@ -84,7 +84,15 @@ def test_the_precision_word_does_not_undo_the_finer_switch(flags: ModuleType) ->
 @pytest.mark.parametrize(
     ("wanted", "reason"),
     [
-        ({"cudnn.benchmrk": True}, "no flag is called 'cudnn.benchmrk'; known: cudnn.allow_tf32"),
+        (
+            {"cudnn.benchmrk": True},
+            "there is no switch 'cudnn.benchmrk' (did you mean cudnn.benchmark?)",
+        ),
+        ({"x.y": True}, "there is no switch 'x.y'; there are: cudnn.allow_tf32, cudnn.benchmark"),
+        (
+            {"float32_matmul_precision": "hgh"},
+            "float32_matmul_precision takes highest, high, medium, not 'hgh'",
+        ),
         ({"cudnn.benchmark": 1}, "cudnn.benchmark takes true or false, not 1"),
         ({"cudnn.benchmark": "yes"}, "cudnn.benchmark takes true or false, not 'yes'"),
         ({"cudnn.benchmark_limit": True}, "cudnn.benchmark_limit takes a whole number, not True"),

@@ -398,7 +398,7 @@ def test_a_crash_in_the_suite_is_reported_and_survived(
 def test_a_flag_that_is_refused_means_no_fingerprint(suite_target: Target) -> None:
     run = suite_target.run(tasks=("facts", "fingerprint"), flags={"cudnn.luck": True})
     assert [error.stage for error in run.errors] == ["set_flags"]
-    assert "no flag is called 'cudnn.luck'" in run.errors[0].message
+    assert "there is no switch 'cudnn.luck'" in run.errors[0].message
     assert run.probes == ()
     assert run.facts["torch"]["version"] == "9.9.9"
 

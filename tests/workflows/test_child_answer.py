@@ -19,7 +19,7 @@ from envkit.probes.launch import (
     describe,
 )
 from envkit.rules.engine import judge
-from envkit.workflows.child_answer import add_answer, import_failure, probes_problem
+from envkit.workflows.child_answer import add_answer, import_failure, probes_problem, refused_switch
 
 HELLO = Hello(
     python="3.12.7", executable="/v/bin/python", prefix="/v", base_prefix="/", pid=1, argv0="x"
@@ -128,6 +128,15 @@ def test_a_device_that_cannot_be_used_is_the_reason_for_what_is_missing() -> Non
     torch = answer(child_run(hello=HELLO, errors=(error,))).torch
     assert isinstance(torch.self_tests, Unreadable)
     assert torch.self_tests.reason == "DeviceUnusable: built without CUDA"
+
+
+def test_a_switch_that_was_refused_is_told_once_and_without_the_class_of_the_error() -> None:
+    error = ChildError(stage="set_flags", type="FlagRefused", message="there is no switch 'x'")
+    run = child_run(hello=HELLO, errors=(error,))
+    assert probes_problem(run) == refused_switch(run) == "there is no switch 'x'"
+    torch = answer(run).torch
+    assert isinstance(torch.self_tests, Unreadable)
+    assert torch.self_tests.reason == "not looked at, since a switch of --set was refused"
 
 
 @pytest.mark.parametrize("stage", ["starting_python", "starting_probe"])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+import difflib
+from typing import Any, Callable, Tuple
 
 from .torch_api import (
     Missing,
@@ -48,19 +49,21 @@ class FlagRefused(Exception):  # noqa: N818  (named for what happened)
 
 
 class Flag(object):
-    """One switch: the type of its value, how to read it and how to set it."""
+    """One switch: the type of its value, how to read it and how to set it, and its words."""
 
-    __slots__ = ("kind", "read", "write")
+    __slots__ = ("kind", "read", "words", "write")
 
     def __init__(
         self,
         kind: type,
         read: "Callable[[Any], Any]",
         write: "Callable[[Any, Any], Any]",
+        words: "Tuple[str, ...]" = (),
     ) -> None:
         self.kind = kind
         self.read = read
         self.write = write
+        self.words = words
 
 
 def _attribute(path: str, kind: type) -> Flag:
@@ -130,6 +133,8 @@ def _all_flags() -> "dict[str, Flag]":
         str,
         lambda torch: call(torch, "get_float32_matmul_precision"),
         lambda torch, value: call(torch, "set_float32_matmul_precision", value),
+        # torch only warns of another word, and changes nothing.
+        ("highest", "high", "medium"),
     )
     return flags
 
@@ -156,14 +161,20 @@ def set_flags(torch: Any, wanted: "dict[str, Any]") -> None:
         _set_one(torch, name, wanted[name])
 
 
+def _unknown(name: str) -> str:
+    near = difflib.get_close_matches(name, FLAGS, n=1)
+    if near:
+        return "there is no switch {!r} (did you mean {}?)".format(name, near[0])
+    return "there is no switch {!r}; there are: {}".format(name, ", ".join(sorted(FLAGS)))
+
+
 def _set_one(torch: Any, name: str, value: Any) -> None:
     flag = FLAGS.get(name)
     if flag is None:
-        known = ", ".join(sorted(FLAGS))
-        message = "no flag is called {!r}; known: {}".format(name[:80], known)
-        raise FlagRefused(message)
-    if type(value) is not flag.kind:
-        message = "{} takes {}, not {!r}".format(name, _TYPE_NAMES[flag.kind], value)
+        raise FlagRefused(_unknown(name[:80]))
+    if type(value) is not flag.kind or (flag.words and value not in flag.words):
+        takes = ", ".join(flag.words) or _TYPE_NAMES[flag.kind]
+        message = "{} takes {}, not {!r}".format(name, takes, value)
         raise FlagRefused(message[:200])
     done = flag.write(torch, value)
     if isinstance(done, Missing):
