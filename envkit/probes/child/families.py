@@ -9,7 +9,7 @@ from . import context, torch_api
 from .exercises import probes as exercise_probes
 from .membership import SUITES, Probe
 from .place import Place, Unmet
-from .protocol import Kept
+from .protocol import CONTEXT_STAGE, Kept
 from .repeats import judge
 
 #: Device memory that a child may need with its context; FINGERPRINT.md: at most 3 GB a child, which
@@ -56,7 +56,7 @@ def measure_context(device: str, emit: Any) -> Optional[Dict[str, Any]]:
     kept = Kept()
     probes = [list(probe) for probe in SUITES["quick"].probes["cuda"] if probe.family == "context"]
     args = {"family": "context", "device": device, "seed": 0, "probes": probes}
-    emit.stage("context: start")
+    emit.stage(CONTEXT_STAGE)
     facts = torch_api.attempt(lambda: measure_family(args, kept))
     return None if isinstance(facts, torch_api.Missing) else {"facts": facts, "events": kept.events}
 

@@ -20,7 +20,7 @@ from .flags import FlagRefused, set_flags
 from .fork import Job, Result, can_fork, end_forks_on_sigterm, run_jobs, see_off
 from .jobs import tell_result
 from .mapped_libraries import mapped_libraries
-from .protocol import Emitter
+from .protocol import CONTEXT_STAGE, Emitter
 from .self_test import run_self_tests
 from .states import not_applicable, unreadable
 from .torch_api import Missing, attempt
@@ -29,8 +29,6 @@ from .torch_facts import CPU_BUILD, build_facts, import_torch, is_cuda_build
 PROTOCOL = 1
 #: Longest time for CUDA to start and the self-test to run; a cold file system is slow.
 DEVICE_LIMIT_S = 120.0
-#: What `families.measure_context` announces.
-CONTEXT_STAGE = "context: start"
 
 
 def main(request: "dict[str, Any]", answers: int) -> None:

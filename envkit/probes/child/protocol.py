@@ -10,6 +10,9 @@ from typing import Any, Dict, List, Optional
 
 #: Exit code when the parent can no longer be reached (start.py has the same).
 EXIT_NO_LINE = 74
+#: The stage at which the child that looks at the device begins to measure its context: ended there,
+#: it had told everything else.
+CONTEXT_STAGE = "context: start"
 MAX_MESSAGE_CHARS = 2000
 MAX_TRACEBACK_CHARS = 4000
 
